@@ -1,0 +1,146 @@
+//! Reading and writing safetensors files; files are written whole or not at all.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+
+use crate::{DType, Tensor, TensorError};
+
+/// Largest file that is read: hostile headers must not make us allocate more than the file has.
+const MAX_FILE_BYTES: u64 = 64 << 30;
+
+fn to_file(d: DType) -> Dtype {
+    match d {
+        DType::Bool => Dtype::BOOL,
+        DType::F16 => Dtype::F16,
+        DType::BF16 => Dtype::BF16,
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+        DType::I8 => Dtype::I8,
+        DType::U8 => Dtype::U8,
+        DType::I16 => Dtype::I16,
+        DType::U16 => Dtype::U16,
+        DType::I32 => Dtype::I32,
+        DType::U32 => Dtype::U32,
+        DType::I64 => Dtype::I64,
+        DType::U64 => Dtype::U64,
+    }
+}
+
+fn from_file(d: Dtype) -> Option<DType> {
+    DType::ALL.into_iter().find(|&x| to_file(x) == d)
+}
+
+/// Every tensor of a safetensors file, by name.
+///
+/// # Errors
+/// `Io` where the file cannot be read, `BadFile` where it is malformed or holds a dtype that Assay lacks.
+pub fn read(path: &Path) -> Result<BTreeMap<String, Tensor>, TensorError> {
+    let io = |source| TensorError::Io { action: "read", path: path.to_owned(), source };
+    let bad = |what: String| TensorError::BadFile { path: path.to_owned(), what };
+    let meta = fs::metadata(path).map_err(io)?;
+    if !meta.is_file() || meta.len() > MAX_FILE_BYTES {
+        return Err(bad("not a regular file of at most 64 GiB".into()));
+    }
+    let bytes = fs::read(path).map_err(io)?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| bad(e.to_string()))?;
+    let mut out = BTreeMap::new();
+    for (name, view) in file.tensors() {
+        let dtype = from_file(view.dtype())
+            .ok_or_else(|| bad(format!("tensor `{name}` has dtype {:?}", view.dtype())))?;
+        let shape: Vec<u64> = view.shape().iter().map(|&d| d as u64).collect();
+        out.insert(name, Tensor::from_bytes(dtype, &shape, view.data().to_vec())?);
+    }
+    Ok(out)
+}
+
+/// Writes the tensors to `path` by way of a temporary file beside it, so that a full disk or a kill leaves either
+/// the old file or the new one.
+///
+/// # Errors
+/// `Io` where the file cannot be written; `BadFile` where the format refuses the tensors.
+pub fn write_atomic(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<(), TensorError> {
+    let bad = |what: String| TensorError::BadFile { path: path.to_owned(), what };
+    let mut views = Vec::new();
+    for (name, t) in tensors {
+        let shape: Vec<usize> = t.shape.iter().map(|&d| d as usize).collect();
+        views.push((
+            name.as_str(),
+            TensorView::new(to_file(t.dtype), shape, &t.data).map_err(|e| bad(e.to_string()))?,
+        ));
+    }
+    let bytes = safetensors::serialize(views, None).map_err(|e| bad(e.to_string()))?;
+    write_file_atomic(path, &bytes)
+}
+
+/// Writes `bytes` to `path` whole or not at all.
+///
+/// # Errors
+/// `Io` with the system's answer; the temporary file is removed.
+pub fn write_file_atomic(path: &Path, bytes: &[u8]) -> Result<(), TensorError> {
+    let io = |source| TensorError::Io { action: "write", path: path.to_owned(), source };
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let written = File::create(&temporary).and_then(|mut f| {
+        f.write_all(bytes)?;
+        f.sync_all()
+    });
+    match written.and_then(|()| fs::rename(&temporary, path)) {
+        Ok(()) => Ok(()),
+        Err(e) => {
+            // The first error is the one to report; a leftover temporary is harmless.
+            let _ = fs::remove_file(&temporary);
+            Err(io(e))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> std::path::PathBuf {
+        let dir = std::env::temp_dir().join(format!("assay-tensor-{}-{name}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_for_every_dtype() {
+        let dir = folder("roundtrip");
+        let path = dir.join("t.safetensors");
+        let all: BTreeMap<String, Tensor> = DType::ALL
+            .into_iter()
+            .map(|d| (d.to_string(), Tensor::from_f64_values(d, &[2, 1], &[1.0, 0.0]).unwrap()))
+            .collect();
+        write_atomic(&path, &all).unwrap();
+        assert_eq!(read(&path).unwrap(), all);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "no temporary file is left");
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_cut_file_is_an_error_and_not_a_panic() {
+        let dir = folder("cut");
+        let path = dir.join("t.safetensors");
+        let all = BTreeMap::from([("x".to_owned(), Tensor::zeros(DType::F32, &[8]).unwrap())]);
+        write_atomic(&path, &all).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        for n in 0..bytes.len() {
+            fs::write(&path, &bytes[..n]).unwrap();
+            assert!(read(&path).is_err(), "cut at {n}");
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn an_unwritable_place_is_an_error_that_names_the_file() {
+        let e = write_atomic(Path::new("/proc/no/such.safetensors"), &BTreeMap::new()).unwrap_err();
+        assert!(e.to_string().contains("such.safetensors"), "{e}");
+    }
+}
