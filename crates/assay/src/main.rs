@@ -1,0 +1,2 @@
+//! The command `assay`.
+fn main() {}
