@@ -3,9 +3,6 @@
 
 static constexpr int WARP = 32;
 static constexpr unsigned FULL_MASK = 0xffffffffu;
-// Finite on purpose: -inf minus -inf would turn an idle thread's state into NaN.
-static constexpr float LOWEST = -3.402823466e+38f;
-
 struct MaxSum {
     float top;
     float sum;
@@ -55,7 +52,8 @@ __global__ void softmax_rows(const float* __restrict__ x, float* __restrict__ y,
     const float4* in4 = reinterpret_cast<const float4*>(in);
     float4* out4 = reinterpret_cast<float4*>(out);
 
-    MaxSum state = {LOWEST, 0.0f};
+    // Finite on purpose: -inf minus -inf would turn an idle thread's state into NaN.
+    MaxSum state = {-FLT_MAX, 0.0f};
     for (int i = tid; i < vectors; i += THREADS) {
         const float4 v = in4[i];
         // One rescale for four values.
@@ -78,7 +76,7 @@ __global__ void softmax_rows(const float* __restrict__ x, float* __restrict__ y,
     }
     __syncthreads();
     // Every warp merges the partial states itself: no second barrier, no broadcast.
-    state.top = lane < WARPS ? warp_top[lane] : LOWEST;
+    state.top = lane < WARPS ? warp_top[lane] : -FLT_MAX;
     state.sum = lane < WARPS ? warp_sum[lane] : 0.0f;
     state = warp_merge(state);
 

@@ -13,7 +13,6 @@ static constexpr int PATCH_H = TILE_H + KERNEL - 1;
 __global__ void max_pool_tiled(const float* __restrict__ x, float* __restrict__ y,
                                int H, int W, int HO, int WO) {
     __shared__ float patch[PATCH_H][PATCH_W];
-    const float lowest = -__int_as_float(0x7f800000);
 
     const int tx = threadIdx.x;
     const int ty = threadIdx.y;
@@ -26,7 +25,7 @@ __global__ void max_pool_tiled(const float* __restrict__ x, float* __restrict__ 
             const int h = row0 + i - PAD;
             const int w = col0 + j - PAD;
             // The padding never wins: it is -inf, not zero.
-            float v = lowest;
+            float v = -INFINITY;
             if (h >= 0 && h < H && w >= 0 && w < W) {
                 v = in[h * W + w];
             }
@@ -38,7 +37,7 @@ __global__ void max_pool_tiled(const float* __restrict__ x, float* __restrict__ 
     const int ho = row0 + ty;
     const int wo = col0 + tx;
     if (ho < HO && wo < WO) {
-        float best = lowest;
+        float best = -INFINITY;
         #pragma unroll
         for (int i = 0; i < KERNEL; ++i) {
             #pragma unroll

@@ -33,7 +33,7 @@ __global__ void argmax_split(const float* __restrict__ x, float* __restrict__ pa
     const float* in = x + static_cast<long long>(blockIdx.z) * Y * X;
 
     // Index Y marks "no candidate yet"; it loses every tie.
-    float best = -__int_as_float(0x7f800000);
+    float best = -INFINITY;
     int best_index = Y;
     if (col < X) {
         for (int row = blockIdx.y * ROWS + ty; row < Y; row += SPLITS * ROWS) {
