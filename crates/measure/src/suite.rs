@@ -1,0 +1,157 @@
+//! Suites by budget, on the full pool and on held-out mutants.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::{CoverOptions, KillMatrix, Origin, Protocol, Scope, Tolerance, greedy_cover, percent};
+
+/// The budgets of tables, in inputs a problem.
+pub const BUDGETS: [u32; 4] = [1, 2, 3, 5];
+
+/// The halves of a held-out split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// Inputs are selected on these mutants.
+    Dev,
+    /// And scored on these.
+    Test,
+}
+
+/// Which half a mutant is in: `Dev` where the first byte of the SHA-256 of its id is even. A function of the id
+/// alone, so that a search for inputs can know it beforehand and no rerun moves a mutant.
+pub fn half_of(mutant_id: &str) -> Half {
+    let digest = Sha256::digest(mutant_id.as_bytes());
+    if digest[0] % 2 == 0 { Half::Dev } else { Half::Test }
+}
+
+/// A suite of one problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suite {
+    /// `level/id`.
+    pub problem: String,
+    /// Recipes, in the order of selection.
+    pub recipes: Vec<String>,
+    /// Witnessed mutants killed by the first 1, 2, … of them.
+    pub killed: Vec<u64>,
+    /// Witnessed mutants.
+    pub witnessed: u64,
+}
+
+/// The greedy suite of every refereeable problem, selected on all its witnessed mutants in scope. Without a budget:
+/// as many inputs as help.
+pub fn suites(
+    matrices: &[KillMatrix],
+    scope: &Scope,
+    tolerance: Tolerance,
+    budget: Option<u32>,
+) -> Vec<Suite> {
+    let scored = matrices.iter().filter(|m| !m.unrefereeable);
+    scored
+        .map(|matrix| {
+            let targets = scope.targets(matrix);
+            let pool: Vec<usize> = (0..matrix.inputs.len()).collect();
+            let options = CoverOptions { budget, refill: false };
+            let cover = greedy_cover(matrix, &targets, &pool, tolerance, options);
+            Suite {
+                problem: matrix.key(),
+                recipes: cover.inputs.iter().map(|&i| matrix.inputs[i].recipe.clone()).collect(),
+                witnessed: cover.targets,
+                killed: cover.killed,
+            }
+        })
+        .collect()
+}
+
+/// `protocol` with a table of these suites: how a suite selected on one run ships as data. Suites without an input
+/// leave no line, so that the protocol goes on choosing for those problems.
+pub fn shipped_protocol(protocol: &Protocol, suites: &[Suite]) -> Protocol {
+    let problems: BTreeMap<String, Vec<String>> = suites
+        .iter()
+        .filter(|s| !s.recipes.is_empty())
+        .map(|s| (s.problem.clone(), s.recipes.clone()))
+        .collect();
+    Protocol { problems, ..protocol.clone() }
+}
+
+/// What suites of one budget detect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetScore {
+    /// Inputs a problem.
+    pub budget: u32,
+    /// Witnessed mutants detected by suites selected on all of them.
+    pub full_pool_detected: u64,
+    /// Witnessed mutants.
+    pub full_pool_witnessed: u64,
+    /// Test-half mutants detected by suites selected on the dev half.
+    pub held_out_detected: u64,
+    /// Test-half mutants.
+    pub held_out_witnessed: u64,
+}
+
+impl BudgetScore {
+    /// Detected of the full pool, in percent.
+    pub fn full_pool_percent(&self) -> Option<f64> {
+        percent(self.full_pool_detected, self.full_pool_witnessed)
+    }
+
+    /// Detected of the test half, in percent.
+    pub fn held_out_percent(&self) -> Option<f64> {
+        percent(self.held_out_detected, self.held_out_witnessed)
+    }
+}
+
+/// Inputs that a suite selected on the dev half may use: all but those found by searching for a mutant of the test
+/// half.
+fn dev_pool(matrix: &KillMatrix) -> Vec<usize> {
+    let open = |origin: &Origin| match origin {
+        Origin::Searched { mutant } => half_of(mutant) == Half::Dev,
+        Origin::Official | Origin::Kbv | Origin::CiFuzz | Origin::Targeted => true,
+    };
+    matrix.inputs.iter().enumerate().filter(|(_, i)| open(&i.origin)).map(|(at, _)| at).collect()
+}
+
+/// Scores suites at each budget.
+///
+/// Full pool: selected and scored on all witnessed mutants, every input open. Held out: selected on the dev half
+/// out of inputs not searched for a test-half mutant, what is left of a budget spent on redundancy
+/// ([`CoverOptions::refill`]), scored on the test half. Counts are pooled over problems.
+///
+/// Source: "Measuring the Checker", section 6.
+pub fn budget_scores(
+    matrices: &[KillMatrix],
+    scope: &Scope,
+    tolerance: Tolerance,
+    budgets: &[u32],
+) -> Vec<BudgetScore> {
+    let largest = budgets.iter().copied().max().unwrap_or(0);
+    let empty = |&budget: &u32| BudgetScore {
+        budget,
+        full_pool_detected: 0,
+        full_pool_witnessed: 0,
+        held_out_detected: 0,
+        held_out_witnessed: 0,
+    };
+    let mut rows: Vec<BudgetScore> = budgets.iter().map(empty).collect();
+    for matrix in matrices.iter().filter(|m| !m.unrefereeable) {
+        let targets = scope.targets(matrix);
+        let pool: Vec<usize> = (0..matrix.inputs.len()).collect();
+        // The choice at one budget begins the choice at the next, so the largest serves all.
+        let full = greedy_cover(matrix, &targets, &pool, tolerance, CoverOptions::up_to(largest));
+        let (dev, test): (Vec<usize>, Vec<usize>) =
+            targets.iter().partition(|&&m| half_of(&matrix.mutants[m].id) == Half::Dev);
+        let options = CoverOptions { budget: Some(largest), refill: true };
+        let selected = greedy_cover(matrix, &dev, &dev_pool(matrix), tolerance, options);
+        for row in &mut rows {
+            let upto = |n: usize| n.min(row.budget as usize);
+            row.full_pool_witnessed += targets.len() as u64;
+            row.full_pool_detected +=
+                upto(full.killed.len()).checked_sub(1).map_or(0, |last| full.killed[last]);
+            let asked = &selected.inputs[..upto(selected.inputs.len())];
+            row.held_out_witnessed += test.len() as u64;
+            let caught = |&&m: &&usize| asked.iter().any(|&i| matrix.kills(m, i, tolerance));
+            row.held_out_detected += test.iter().filter(caught).count() as u64;
+        }
+    }
+    rows
+}

@@ -1,0 +1,334 @@
+//! The JSON of `audit`, which is also `summary.json`. Keys stand in this order; nothing but `timing` and
+//! `environment` differs between two runs of the same audit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Band, Distribution, Mechanism};
+
+/// What the run ran on; filled in by the caller.
+pub type Environment = serde_json::Map<String, serde_json::Value>;
+
+/// The whole summary. Readers outside may meet more keys in later versions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// From problems to witnessed mutants.
+    pub pipeline: Pipeline,
+    /// Misses of `headline_protocol` by family; every family, `width` included.
+    pub families: Vec<FamilyRow>,
+    /// Misses of `headline_protocol` by rule.
+    pub rules: Vec<RuleRow>,
+    /// The protocols, over the checker paper's six families.
+    pub protocols: Vec<ProtocolRow>,
+    /// Greedy suites by budget, over the six families, at the checker paper's tolerance.
+    pub suites: Vec<SuiteRow>,
+    /// What only the device's findings see.
+    pub sanitizer: Sanitizer,
+    /// Times and rates.
+    pub timing: Timing,
+    /// Versions and machine.
+    pub environment: Environment,
+    /// The first protocol: the one of the headline, of `families`, `rules`, `survivors` and `statistics`.
+    pub headline_protocol: String,
+    /// The official check of `sanitizer`: `kernelbench-2025` where it was scored, else the first protocol.
+    pub official_protocol: String,
+    /// Each problem.
+    pub problems: Vec<ProblemRow>,
+    /// Where the headline protocol loses the largest share, and why.
+    pub worst_problem: Option<WorstProblem>,
+    /// The ten most surprising survivors of the headline protocol.
+    pub survivors: Vec<SurvivorRow>,
+    /// Why its survivors survive.
+    pub mechanisms: Vec<MechanismRow>,
+    /// How many witnessed mutants each set of protocols misses.
+    pub miss_patterns: Vec<MissPattern>,
+    /// Distributions, bands and minimum inputs.
+    pub statistics: Statistics,
+    /// The `width` family's own protocols and suites, where it has mutants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<WidthSummary>,
+    /// What a reader must know to read the figures right.
+    pub caveats: Vec<String>,
+}
+
+/// From problems to witnessed mutants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pipeline {
+    /// Problems tried, those whose baseline failed included.
+    pub problems: u64,
+    /// Problems whose baseline failed; nothing else of them is counted.
+    pub baselines_failed: u64,
+    /// Mutants generated.
+    pub generated: u64,
+    /// Refused by the compiler.
+    pub noncompiling: u64,
+    /// With another mutant's image.
+    pub duplicate_image: u64,
+    /// With the original's image.
+    pub equivalent: u64,
+    /// Crash or exhaust every evaluation; part of `distinct`.
+    pub quarantined: u64,
+    /// generated - noncompiling - duplicate_image - equivalent.
+    pub distinct: u64,
+    /// With a witness, in refereeable problems.
+    pub witnessed: u64,
+    /// With a witness only under another schedule; outside the denominator.
+    pub schedule_witnessed: u64,
+    /// Problems that cannot be refereed: reported, not scored.
+    pub unrefereeable: u64,
+}
+
+/// One family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FamilyRow {
+    /// The family.
+    pub family: String,
+    /// Its rules.
+    pub rules: u64,
+    /// Witnessed mutants.
+    pub witnessed: u64,
+    /// Missed by the headline protocol.
+    pub missed: u64,
+    /// The same in percent of the witnessed.
+    pub missed_percent: Option<f64>,
+    /// What the checker paper published for the official check; only where that is the headline protocol.
+    pub published_missed_percent: Option<f64>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RuleRow {
+    /// Its id.
+    pub id: String,
+    /// Its family.
+    pub family: String,
+    /// Witnessed mutants.
+    pub witnessed: u64,
+    /// Missed by the headline protocol.
+    pub missed: u64,
+}
+
+/// One protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProtocolRow {
+    /// Its name.
+    pub name: String,
+    /// Inputs asked of a problem, at most.
+    pub inputs: u64,
+    /// Witnessed mutants detected.
+    pub detected: u64,
+    /// Witnessed mutants.
+    pub witnessed: u64,
+    /// Rejections of correct implementations that the validity gate did not use.
+    pub false_kills: u64,
+    /// Runs of them that came to a verdict.
+    pub correct_runs: u64,
+    /// Evaluations unsupported.
+    pub unsupported: u64,
+    /// Evaluations exhausted.
+    pub exhausted: u64,
+    /// Detected, in percent.
+    pub detected_percent: Option<f64>,
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Median number of inputs asked of a problem with witnessed mutants (the lower of two).
+    pub inputs_median: u64,
+    /// (problem, input) pairs with a false kill.
+    pub false_kill_inputs: u64,
+    /// (problem, input) pairs not valid at its tolerance.
+    pub invalid_inputs: u64,
+    /// Rejections of mutants on those: no kills.
+    pub invalid_rejections: u64,
+    /// Evaluations that stored thresholds do not decide.
+    pub undecided: u64,
+    /// Evaluations that do not exist.
+    pub not_evaluated: u64,
+    /// Published detection in percent, if any.
+    pub published_percent: Option<f64>,
+    /// What that is a share of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_denominator: Option<String>,
+}
+
+/// Suites of one budget.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SuiteRow {
+    /// Inputs a problem.
+    pub budget: u32,
+    /// Detected of all witnessed mutants, in percent.
+    pub full_pool: Option<f64>,
+    /// Detected of the test half by suites selected on the dev half, in percent.
+    pub held_out: Option<f64>,
+    /// Detected, full pool.
+    pub full_pool_detected: u64,
+    /// Witnessed, full pool.
+    pub full_pool_witnessed: u64,
+    /// Detected, test half.
+    pub held_out_detected: u64,
+    /// Witnessed, test half.
+    pub held_out_witnessed: u64,
+    /// Published percentages, where the checker paper has the budget.
+    pub published_full_pool: Option<f64>,
+    /// Likewise, held out.
+    pub published_held_out: Option<f64>,
+}
+
+/// What the device's findings see, over the mutants of refereeable problems.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sanitizer {
+    /// Mutants with a finding that the baseline does not have.
+    pub mutants_flagged: u64,
+    /// Those that the official protocol does not kill.
+    pub flagged_and_missed_by_official: u64,
+    /// Those without a witness.
+    pub flagged_and_not_witnessed: u64,
+    /// Witnessed mutants without a finding.
+    pub witnessed_and_not_flagged: u64,
+}
+
+/// Times and rates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Wall milliseconds of compiling, per mutant.
+    pub compile_ms_per_mutant: f64,
+    /// Evaluations.
+    pub evaluations: u64,
+    /// Evaluations per second of wall time spent on them.
+    pub evaluations_per_second: f64,
+    /// Seconds from start to summary.
+    pub wall_seconds: f64,
+}
+
+/// One problem.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProblemRow {
+    /// `level/id`.
+    pub problem: String,
+    /// Its name; empty where the baseline failed before it was known.
+    pub name: String,
+    /// `scored`, `unrefereeable` or `baseline_failed`.
+    pub status: String,
+    /// Why, where it is not `scored`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Mutants generated.
+    pub generated: u64,
+    /// Distinct ones.
+    pub distinct: u64,
+    /// Quarantined ones.
+    pub quarantined: u64,
+    /// Witnessed ones.
+    pub witnessed: u64,
+    /// Schedule-witnessed ones.
+    pub schedule_witnessed: u64,
+    /// Witnessed ones that the headline protocol misses.
+    pub missed: u64,
+    /// Inputs in the matrix.
+    pub inputs: u64,
+    /// Inputs that greedy cover takes to kill every witnessed mutant.
+    pub suite_inputs: u64,
+    /// The fewest that do, where proven.
+    pub fewest_inputs: Option<u64>,
+}
+
+/// The problem with the largest share missed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorstProblem {
+    /// `level/id`.
+    pub problem: String,
+    /// Its name.
+    pub name: String,
+    /// Witnessed mutants.
+    pub witnessed: u64,
+    /// Missed ones.
+    pub missed: u64,
+    /// In percent.
+    pub missed_percent: Option<f64>,
+    /// The commonest mechanism among its survivors.
+    pub mechanism: Option<Mechanism>,
+    /// How many of them share it.
+    pub mechanism_survivors: u64,
+    /// The commonest family among them.
+    pub family: String,
+    /// How many of them share it.
+    pub family_survivors: u64,
+    /// All that in a phrase.
+    pub why: String,
+}
+
+/// A survivor of the headline protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SurvivorRow {
+    /// `level/id`.
+    pub problem: String,
+    /// The problem's name.
+    pub problem_name: String,
+    /// The mutant's id.
+    pub mutant: String,
+    /// The mutant's name.
+    pub name: String,
+    /// Its rule.
+    pub rule: String,
+    /// Its family.
+    pub family: String,
+    /// Why it survives.
+    pub mechanism: Option<Mechanism>,
+    /// Recipe of the witness on which its error is largest.
+    pub witness: Option<String>,
+    /// Threshold there, against float64.
+    #[serde(with = "assay_judge::serde_float")]
+    pub witness_threshold: f64,
+    /// Largest threshold on what the protocol asked, against float64.
+    #[serde(with = "assay_judge::serde_float")]
+    pub asked_threshold: f64,
+    /// Did the sanitizer report it?
+    pub flagged: bool,
+}
+
+/// How often one mechanism explains a survivor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MechanismRow {
+    /// The mechanism; none for survivors whose witness the matrix does not hold.
+    pub mechanism: Option<Mechanism>,
+    /// Survivors. Those of `schedule` are schedule-witnessed mutants, outside the denominator.
+    pub survivors: u64,
+}
+
+/// A set of protocols and the mutants that exactly they miss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MissPattern {
+    /// Names of the protocols; none for the mutants that all catch.
+    pub missed_by: Vec<String>,
+    /// Witnessed mutants.
+    pub mutants: u64,
+}
+
+/// Distributions and bands for the headline protocol, over the six families.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statistics {
+    /// Missed, pooled, in percent.
+    pub missed_percent: Option<f64>,
+    /// Distinct mutants that it does not kill, in percent of the distinct: an upper bound of the miss rate that needs
+    /// no witness.
+    pub distinct_surviving_percent: Option<f64>,
+    /// The same on test-half mutants alone, in percent detected: what held-out suites are compared with.
+    pub held_out_detected_percent: Option<f64>,
+    /// Missed share by problem.
+    pub per_problem: Option<Distribution>,
+    /// Bootstrap bands of the pooled miss rate, from ten problems to all.
+    pub bands: Vec<Band>,
+    /// Median over problems of the inputs that greedy cover takes to kill every witnessed mutant.
+    pub suite_inputs_median: Option<u64>,
+    /// Its largest.
+    pub suite_inputs_largest: Option<u64>,
+}
+
+/// The `width` family by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WidthSummary {
+    /// The protocols.
+    pub protocols: Vec<ProtocolRow>,
+    /// Suites.
+    pub suites: Vec<SuiteRow>,
+}
