@@ -13,6 +13,8 @@ static constexpr int TN = 2;
 static constexpr int THREADS_X = BN / TN;
 static constexpr int THREADS_Y = BM / TM;
 static constexpr int THREADS = THREADS_X * THREADS_Y;
+// A thread stages one k of every ROW_STEP-th row.
+static constexpr int ROW_STEP = THREADS / BK;
 // Spreads the transposed stores over the banks and keeps pairs of floats aligned.
 static constexpr int PAD = 2;
 
@@ -34,36 +36,39 @@ __global__ void gemm_multiply_leaky_relu(const float* __restrict__ x,
     const int tid = ty * THREADS_X + tx;
     const int row0 = blockIdx.y * BM;
     const int col0 = blockIdx.x * BN;
+    // Neighbouring threads take neighbouring k: the global loads are coalesced.
+    const int stage_k = tid % BK;
+    const int stage_row = tid / BK;
+    const float* x_tile = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(col0) * K;
 
     float acc[TM][TN] = {};
 
     for (int k0 = 0; k0 < K; k0 += BK) {
-        // Neighbouring threads take neighbouring k: the global loads are coalesced.
-        for (int i = tid; i < BM * BK; i += THREADS) {
-            const int m = i / BK;
-            const int k = i % BK;
-            const bool exists = row0 + m < B && k0 + k < K;
-            tile_x[k][m] = exists ? x[static_cast<long long>(row0 + m) * K + k0 + k] : 0.0f;
+        const int k = k0 + stage_k;
+        #pragma unroll
+        for (int r = 0; r < BM; r += ROW_STEP) {
+            const int m = r + stage_row;
+            tile_x[stage_k][m] = (row0 + m < B && k < K) ? x_tile[m * K + k] : 0.0f;
         }
-        for (int i = tid; i < BN * BK; i += THREADS) {
-            const int n = i / BK;
-            const int k = i % BK;
-            const bool exists = col0 + n < N && k0 + k < K;
-            tile_w[k][n] = exists ? weight[static_cast<long long>(col0 + n) * K + k0 + k] : 0.0f;
+        #pragma unroll
+        for (int r = 0; r < BN; r += ROW_STEP) {
+            const int n = r + stage_row;
+            tile_w[stage_k][n] = (col0 + n < N && k < K) ? w_tile[n * K + k] : 0.0f;
         }
         __syncthreads();
 
         #pragma unroll
-        for (int k = 0; k < BK; ++k) {
+        for (int kk = 0; kk < BK; ++kk) {
             float a[TM];
             float b[TN];
             #pragma unroll
             for (int i = 0; i < TM; ++i) {
-                a[i] = tile_x[k][ty * TM + i];
+                a[i] = tile_x[kk][ty * TM + i];
             }
             #pragma unroll
             for (int j = 0; j < TN; ++j) {
-                b[j] = tile_w[k][tx * TN + j];
+                b[j] = tile_w[kk][tx * TN + j];
             }
             #pragma unroll
             for (int i = 0; i < TM; ++i) {
