@@ -1,0 +1,43 @@
+//! `BlockAxisOrder`: the block's axes change places.
+
+use crate::rules::{Family, Rule, RuleInfo, shared};
+use crate::site::{Proposals, Site};
+
+/// The block's axes change places.
+pub struct BlockAxisOrder;
+
+impl Rule for BlockAxisOrder {
+    fn info(&self) -> &'static RuleInfo {
+        &RuleInfo {
+            id: "BlockAxisOrder",
+            family: Family::Indexing,
+            reason: "the block's axes change places",
+            source: "checker paper, host code: axis swap",
+            before: "dim3 b(32, 8); k<<<n, b>>>(x, w, y, n, m);",
+            after: &["dim3 b(8, 32); k<<<n, b>>>(x, w, y, n, m);"],
+        }
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        &["declaration"]
+    }
+
+    fn key(&self, at: &Site<'_>) -> Option<String> {
+        Some(at.flat(at.node))
+    }
+
+    fn most(&self) -> usize {
+        2
+    }
+
+    fn visit(&self, at: &Site<'_>, out: &mut Proposals) {
+        for (name, args) in shared::dim3_declared(at) {
+            if let [x, y, ..] = args[..]
+                && at.is_launch_shape(name, 1)
+                && !at.same(x, y)
+            {
+                out.swap(at.source, x, y);
+            }
+        }
+    }
+}

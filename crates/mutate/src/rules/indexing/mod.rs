@@ -1,0 +1,45 @@
+//! Rules on which element is read or written.
+
+mod base_offset_dropped;
+mod block_axis_order;
+mod block_axis_swap;
+mod block_dim_axis_swap;
+mod block_for_thread_index;
+mod block_offset_dropped;
+mod call_argument_swap;
+mod convolution_stride_ignored;
+mod grid_axis_swap;
+mod grid_dim_for_block_dim;
+mod grid_stride_short;
+mod index_shift;
+mod lane_warp_confusion;
+mod launch_argument_swap;
+mod layout_transposed;
+mod reversed_access;
+mod stride_confusion;
+mod stride_dropped;
+mod thread_axis_swap;
+mod transposed_access;
+mod vector_component_swap;
+
+pub use base_offset_dropped::BaseOffsetDropped;
+pub use block_axis_order::BlockAxisOrder;
+pub use block_axis_swap::BlockAxisSwap;
+pub use block_dim_axis_swap::BlockDimAxisSwap;
+pub use block_for_thread_index::BlockForThreadIndex;
+pub use block_offset_dropped::BlockOffsetDropped;
+pub use call_argument_swap::CallArgumentSwap;
+pub use convolution_stride_ignored::ConvolutionStrideIgnored;
+pub use grid_axis_swap::GridAxisSwap;
+pub use grid_dim_for_block_dim::GridDimForBlockDim;
+pub use grid_stride_short::GridStrideShort;
+pub use index_shift::IndexShift;
+pub use lane_warp_confusion::LaneWarpConfusion;
+pub use launch_argument_swap::LaunchArgumentSwap;
+pub use layout_transposed::LayoutTransposed;
+pub use reversed_access::ReversedAccess;
+pub use stride_confusion::StrideConfusion;
+pub use stride_dropped::StrideDropped;
+pub use thread_axis_swap::ThreadAxisSwap;
+pub use transposed_access::TransposedAccess;
+pub use vector_component_swap::VectorComponentSwap;
