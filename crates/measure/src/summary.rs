@@ -312,7 +312,7 @@ pub struct Statistics {
     /// Distinct mutants that it does not kill, in percent of the distinct: an upper bound of the miss rate that needs
     /// no witness.
     pub distinct_surviving_percent: Option<f64>,
-    /// The same on test-half mutants alone, in percent detected: what held-out suites are compared with.
+    /// Detected of the test half alone, in percent: what held-out suites are compared with.
     pub held_out_detected_percent: Option<f64>,
     /// Missed share by problem.
     pub per_problem: Option<Distribution>,
