@@ -47,6 +47,9 @@ pub fn mutants_by(source: &str, file_name: &str, rules: &[&dyn Rule]) -> Result<
     Ok(finish(kept, source, file_name, rules))
 }
 
+/// Expressions longer than this are left alone: rules copy what they look at.
+const LONGEST_BYTES: usize = 4096;
+
 struct Found<'f> {
     rule: usize,
     proposal: Proposal,
@@ -82,7 +85,8 @@ impl<'w> Walk<'w> {
                 && function.is_none_or(|(function, _)| function.mutated);
             if open {
                 // Rules read only a node's own children, which an error would misplace.
-                if !node.has_error() && node.is_named() {
+                let endless = node.kind().ends_with("_expression") && node.byte_range().len() > LONGEST_BYTES;
+                if !node.has_error() && node.is_named() && !endless {
                     self.offer(node, &ancestors, function.map(|(function, _)| function));
                 }
                 if cursor.goto_first_child() {

@@ -114,7 +114,8 @@ pub(crate) fn describe(old: &str, new: &str) -> String {
     }
 }
 
-fn short(text: &str) -> String {
+/// A text on one line, cut to what fits a name.
+pub(crate) fn short(text: &str) -> String {
     const LONGEST_CHARS: usize = 56;
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if flat.chars().count() <= LONGEST_CHARS {

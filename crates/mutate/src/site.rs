@@ -76,7 +76,9 @@ impl<'a> Site<'a> {
 
     /// Parent first, root last.
     pub(crate) fn outwards(&self) -> impl Iterator<Item = Node<'a>> {
-        self.ancestors.iter().rev().copied()
+        // No rule needs more, and a hostile file may nest without end.
+        const FARTHEST: usize = 256;
+        self.ancestors.iter().rev().copied().take(FARTHEST)
     }
 
     pub(crate) fn binary(&self) -> Option<Binary<'a>> {
@@ -373,11 +375,25 @@ impl Proposals {
         self.list.push(Proposal { edits, what: None });
     }
 
-    /// Two nodes change places.
+    /// Two nodes change places; what is around them keeps its lines.
     pub(crate) fn swap(&mut self, source: &str, one: Node<'_>, other: Node<'_>) {
         let (a, b) = (text(one, source), text(other, source));
-        let what = crate::mutant::describe_swap(a, b);
-        let edits = vec![(one.byte_range(), b.to_owned()), (other.byte_range(), a.to_owned())];
-        self.list.push(Proposal { edits, what: Some(what) });
+        if let (Some(for_one), Some(for_other)) = (in_lines_of(b, a), in_lines_of(a, b)) {
+            let edits = vec![(one.byte_range(), for_one), (other.byte_range(), for_other)];
+            self.list.push(Proposal { edits, what: Some(crate::mutant::describe_swap(a, b)) });
+        }
     }
+}
+
+/// `text` with no more line ends than `place` has; `None` where a line end is needed to end a
+/// comment or a directive.
+fn in_lines_of(text: &str, place: &str) -> Option<String> {
+    let lines = |text: &str| text.matches('\n').count();
+    if lines(text) <= lines(place) {
+        return Some(text.to_owned());
+    }
+    if text.contains("//") || text.contains('#') {
+        return None;
+    }
+    Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

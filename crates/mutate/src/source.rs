@@ -146,6 +146,13 @@ fn describe<'t>(node: Node<'t>, item_start: u32, source: &str, globals: &Symbols
             declare(parameter, source, globals, &mut symbols, true);
         }
     }
+    // Value parameters of a template are names like any other: `template <bool CAUSAL>`.
+    let template = node.parent().filter(|n| n.kind() == "template_declaration");
+    if let Some(parameters) = template.and_then(|n| n.child_by_field_name("parameters")) {
+        for parameter in named_children(parameters) {
+            declare(parameter, source, globals, &mut symbols, false);
+        }
+    }
     if mutated && let Some(body) = node.child_by_field_name("body") {
         any_below(body, |n| {
             if matches!(n.kind(), "declaration" | "parameter_declaration") {

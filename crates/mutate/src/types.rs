@@ -178,7 +178,13 @@ pub(crate) fn declared_name<'a>(declarator: Node<'a>) -> Option<(Node<'a>, u8)> 
     let (mut at, mut levels) = (declarator, 0u8);
     loop {
         match at.kind() {
-            "identifier" | "field_identifier" => return Some((at, levels)),
+            "identifier"
+            | "field_identifier"
+            | "operator_name"
+            | "qualified_identifier"
+            | "destructor_name" => {
+                return Some((at, levels));
+            }
             "pointer_declarator" | "array_declarator" => levels = levels.saturating_add(1),
             "init_declarator"
             | "reference_declarator"

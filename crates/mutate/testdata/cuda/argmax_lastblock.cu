@@ -12,7 +12,7 @@ __global__ void argmax(const float* __restrict__ x, volatile float* values, vola
     __shared__ bool last;
     const unsigned tid = threadIdx.x;
 
-    float best = -INFINITY;
+    float best = __int_as_float(0xff800000);
     int at = 0;
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
         if (better(x[i], i, best, at)) {

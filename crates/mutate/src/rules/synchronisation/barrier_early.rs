@@ -1,7 +1,8 @@
 //! `BarrierEarly`: a barrier stands before the store that it should follow.
 
+use crate::mutant::short;
 use crate::rules::{Family, Rule, RuleInfo};
-use crate::site::{Proposals, Site};
+use crate::site::{Proposal, Proposals, Site};
 use crate::syntax::{call, named_children};
 
 /// A barrier stands before the store that it should follow.
@@ -15,7 +16,7 @@ impl Rule for BarrierEarly {
             reason: "a barrier stands before the store that it should follow",
             source: "checker paper, synchronisation; public bug reports: misplaced barrier",
             before: "__shared__ float t[32]; t[tid] = a; __syncthreads();",
-            after: &["__shared__ float t[32]; __syncthreads(); t[tid] = a;"],
+            after: &["__shared__ float t[32]; __syncthreads(); t[tid] = a; ;"],
         }
     }
 
@@ -37,7 +38,14 @@ impl Rule for BarrierEarly {
             // Moving past a declaration would take its name from what follows.
             let stores = matches!(pair[0].kind(), "expression_statement" | "if_statement" | "for_statement");
             if barrier && stores && pair[1].kind() == "expression_statement" {
-                out.swap(at.source, pair[0], pair[1]);
+                // In place, so that the store keeps its line.
+                let start = pair[0].start_byte();
+                let edits = vec![
+                    (start..start, format!("{} ", at.flat(pair[1]))),
+                    (pair[1].byte_range(), ";".to_owned()),
+                ];
+                let what = format!("move __syncthreads() before {}", short(at.text(pair[0])));
+                out.list.push(Proposal { edits, what: Some(what) });
             }
         }
     }
