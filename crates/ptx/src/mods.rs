@@ -255,8 +255,6 @@ pub struct Mods {
     pub nan: bool,
     /// `.xorsign.abs` of `min` and `max`.
     pub xorsign_abs: bool,
-    /// `.abs` of `min` and `max` without `.xorsign`.
-    pub abs: bool,
     /// `.approx`.
     pub approx: bool,
     /// `.full` of `div`.
@@ -355,7 +353,6 @@ impl Default for Mods {
             relu: false,
             nan: false,
             xorsign_abs: false,
-            abs: false,
             approx: false,
             full: false,
             oob: false,

@@ -162,7 +162,7 @@ pub enum SymbolRef {
 pub struct Relocation {
     /// Where in the variable the address is stored, in bytes.
     pub offset_bytes: u64,
-    /// Size of the stored address in bytes (8, or 1 to 4 with a mask operator).
+    /// Size of the stored address in bytes: always 8.
     pub size_bytes: u64,
     /// What it points at.
     pub symbol: SymbolRef,
