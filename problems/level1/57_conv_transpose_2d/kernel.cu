@@ -2,13 +2,12 @@
 // y[B, CO, H + 2, W + 2].
 //
 // Gather form: an output collects the inputs that reach it, so no atomics are needed.
-// A block makes 16x8 outputs of four output channels; the weights of four input
+// A block makes 8x8 outputs of four output channels; the weights of four input
 // channels at a time sit in shared memory and serve the whole block.
 
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
-static constexpr int TILE_W = 16;
-static constexpr int TILE_H = 8;
+static constexpr int TILE = 8;
 static constexpr int OUT_PER_THREAD = 4;
 static constexpr int CI_STEP = 4;
 static constexpr int STAGED = CI_STEP * TAPS * OUT_PER_THREAD;
@@ -21,9 +20,9 @@ __global__ void conv_transpose_gather(const float* __restrict__ x,
 
     const int tx = threadIdx.x;
     const int ty = threadIdx.y;
-    const int tid = ty * TILE_W + tx;
-    const int wo = (blockIdx.x % tiles_w) * TILE_W + tx;
-    const int ho = (blockIdx.x / tiles_w) * TILE_H + ty;
+    const int tid = ty * TILE + tx;
+    const int wo = (blockIdx.x % tiles_w) * TILE + tx;
+    const int ho = (blockIdx.x / tiles_w) * TILE + ty;
     const int co0 = blockIdx.y * OUT_PER_THREAD;
     const bool inside = ho < HO && wo < WO;
     const float* image = x + static_cast<long long>(blockIdx.z) * CI * H * W;
@@ -31,7 +30,7 @@ __global__ void conv_transpose_gather(const float* __restrict__ x,
     float acc[OUT_PER_THREAD] = {0.0f, 0.0f, 0.0f, 0.0f};
 
     for (int ci0 = 0; ci0 < CI; ci0 += CI_STEP) {
-        for (int i = tid; i < STAGED; i += TILE_W * TILE_H) {
+        for (int i = tid; i < STAGED; i += TILE * TILE) {
             const int o = i % OUT_PER_THREAD;
             const int tap = (i / OUT_PER_THREAD) % TAPS;
             const int c = i / (OUT_PER_THREAD * TAPS);
@@ -78,9 +77,9 @@ __global__ void conv_transpose_gather(const float* __restrict__ x,
 
 void launch(const float* x, const float* weight, float* y,
             int B, int CI, int CO, int H, int W, int HO, int WO) {
-    const int tiles_w = (WO + TILE_W - 1) / TILE_W;
-    const int tiles_h = (HO + TILE_H - 1) / TILE_H;
-    dim3 block(TILE_W, TILE_H);
+    const int tiles_w = (WO + TILE - 1) / TILE;
+    const int tiles_h = (HO + TILE - 1) / TILE;
+    dim3 block(TILE, TILE);
     dim3 grid(tiles_w * tiles_h, (CO + OUT_PER_THREAD - 1) / OUT_PER_THREAD, B);
     conv_transpose_gather<<<grid, block>>>(x, weight, y, CI, CO, H, W, HO, WO, tiles_w);
 }
