@@ -1,2 +1,95 @@
-//! Developer tasks.
-fn main() {}
+//! Developer tasks: `cargo xtask check` (what CI asks), `cargo xtask bless` (rewrite snapshots).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
+
+fn main() -> ExitCode {
+    let task = std::env::args().nth(1).unwrap_or_default();
+    let done = match task.as_str() {
+        "check" => check(),
+        "bless" => bless(),
+        _ => {
+            eprintln!("usage: cargo xtask check | bless");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// Documents name only paths that exist, and every crate stands in ARCHITECTURE.md.
+fn check() -> anyhow::Result<()> {
+    let root = root();
+    let mut wrong = Vec::new();
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SOURCES.md"] {
+        let text = fs::read_to_string(root.join(document)).with_context(|| format!("reading {document}"))?;
+        for path in paths_in(&text) {
+            if !root.join(&path).exists() {
+                wrong.push(format!("{document} names `{path}`, which does not exist"));
+            }
+        }
+    }
+    let architecture = fs::read_to_string(root.join("ARCHITECTURE.md"))?;
+    for entry in fs::read_dir(root.join("crates"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if !architecture.contains(&format!("`crates/{name}`")) {
+            wrong.push(format!("ARCHITECTURE.md does not name `crates/{name}`"));
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
+    }
+    println!("documents agree with the tree");
+    Ok(())
+}
+
+/// Words in backticks that look like paths of this repository. Words in capitals stand for something.
+fn paths_in(text: &str) -> BTreeSet<String> {
+    const ROOTS: [&str; 10] =
+        ["crates/", "problems/", "protocols/", "testdata/", "docs/", "benches/", "xtask/", "fuzz/", "python/", ".ci/"];
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|w| ROOTS.iter().any(|r| w.starts_with(r)))
+        .filter(|w| !w.contains(['*', ' ', '{', '<']) && !w.split('/').any(|p| p.len() > 1 && p.chars().all(|c| c.is_ascii_uppercase())))
+        .map(|w| w.trim_end_matches('/').to_owned())
+        .collect()
+}
+
+/// Runs the snapshot tests so that they write what they see; the diff is for reading.
+fn bless() -> anyhow::Result<()> {
+    let status = Command::new("cargo")
+        .args(["test", "--release", "--workspace"])
+        .env("ASSAY_BLESS", "1")
+        .env("INSTA_UPDATE", "always")
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("the tests failed; what could be written is written");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_that_look_like_our_paths_are_checked() {
+        let found = paths_in("`crates/ptx` and `cargo test`, `problems/level1/*`, `testdata/FAMILY/x`, `docs/a.md`");
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["crates/ptx", "docs/a.md"]);
+    }
+}

@@ -1,0 +1,322 @@
+//! The command line: what `--help` prints and what is accepted.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures how strong a GPU kernel's correctness checker is, on a machine without a GPU.
+#[derive(Debug, Parser)]
+#[command(name = "assay", version, propagate_version = true, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What every command takes.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 fine; 1 the thing judged is wrong (or below --fail-under); 2 usage or bad input; 3 a baseline failed;
+4 unsupported; 5 budget exhausted; 70 a bug of ours; 74 cannot write; 130 interrupted.";
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+pub struct Common {
+    /// Print one JSON document on stdout
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub json: bool,
+    /// Print no progress
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub quiet: bool,
+    /// Threads (and compile workers) at work [default: the cores of this machine]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Common options")]
+    pub jobs: Option<u16>,
+    /// Seed from which every other seed is derived
+    #[arg(long, global = true, value_name = "N", default_value_t = 0, help_heading = "Common options")]
+    pub seed: u64,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure checking protocols: which injected faults do they miss?
+    Audit(AuditArgs),
+    /// List the mutants of a CUDA file, as names and diffs
+    Mutate(MutateArgs),
+    /// List the mutation rules
+    Mutators,
+    /// List the problems
+    Problems(ProblemsArgs),
+    /// List the checking protocols
+    Protocols,
+    /// Run one kernel on the CPU device and print its outputs and findings
+    Run(RunArgs),
+    /// Print the suites that a finished audit selected
+    Suite(SuiteArgs),
+    /// Print a finished audit again
+    Report(ReportArgs),
+    /// Judge submissions with the strongest suite and the sanitizer
+    Check(NotYet),
+    /// Write a release of a run: diffs, witnesses, kill matrix
+    Export(NotYet),
+    /// Sweep an operation across size boundaries
+    Sweep(NotYet),
+    /// Learn or apply the rules that explain a sweep
+    Rules(NotYet),
+    /// Compare two runs record by record
+    Compare(NotYet),
+    /// Evaluate the guard against the records of a sweep
+    GuardEval(NotYet),
+    /// Compare the operators with PyTorch
+    VerifyOps(NotYet),
+    /// Find the trivial answers that a benchmark accepts
+    Blindspots(NotYet),
+    /// Install or find what is needed and say versions
+    Doctor,
+    /// A compile worker; started by Assay itself
+    #[command(name = COMPILE_WORKER, hide = true)]
+    CompileWorker,
+}
+
+/// The hidden command under which this binary starts itself as a compile worker.
+pub const COMPILE_WORKER: &str = "__compile-worker";
+
+/// Arguments of a command that this version does not have: accepted, so that the answer is `unsupported`.
+#[derive(Debug, Args)]
+pub struct NotYet {
+    /// Whatever follows
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub rest: Vec<String>,
+}
+
+/// `assay audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Problems to audit: globs such as `level1/19*`, a problem's folder, or a folder of them [default: the fourteen built in]
+    #[arg(long, value_name = "GLOB|DIR")]
+    pub problems: Vec<String>,
+    /// Every built-in problem
+    #[arg(long)]
+    pub all: bool,
+    /// Protocols to score: a built-in name or a TOML file; the first one is the headline's [default: all built in]
+    #[arg(long = "protocol", value_name = "NAME|FILE")]
+    pub protocols: Vec<String>,
+    /// An external checker
+    #[arg(long, value_name = "CMD")]
+    pub checker: Option<String>,
+    /// A checkout of KernelBench
+    #[arg(long, value_name = "DIR")]
+    pub kernelbench: Option<PathBuf>,
+    /// Which extents: `desk` are those that a CPU affords
+    #[arg(long, value_enum, default_value_t = ExtentsArg::Desk)]
+    pub extents: ExtentsArg,
+    /// The run folder [default: assay-runs/audit-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Continue the interrupted run in --out
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Exit 1 when the first protocol detects less than this percentage, or rejects a correct kernel
+    #[arg(long, value_name = "PCT")]
+    pub fail_under: Option<f64>,
+}
+
+/// `--extents`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExtentsArg {
+    /// Cut so that a CPU affords thousands of evaluations.
+    Desk,
+    /// As the benchmark has them.
+    Official,
+}
+
+/// `assay mutate`.
+#[derive(Debug, Args)]
+pub struct MutateArgs {
+    /// A CUDA file
+    #[arg(value_name = "FILE.cu")]
+    pub file: PathBuf,
+    /// Only mutants of this rule
+    #[arg(long, value_name = "ID")]
+    pub rule: Option<String>,
+}
+
+/// `assay problems`.
+#[derive(Debug, Args)]
+pub struct ProblemsArgs {
+    /// Only this level
+    #[arg(long, value_name = "L")]
+    pub level: Option<u32>,
+    /// Only these: globs, a problem's folder, or a folder of them
+    #[arg(long, value_name = "GLOB|DIR")]
+    pub problems: Vec<String>,
+    /// Run every substrate through the gate: references, ragged shapes, sanitizer
+    #[arg(long)]
+    pub verify: bool,
+}
+
+/// `assay suite`.
+#[derive(Debug, Args)]
+pub struct SuiteArgs {
+    /// A run folder of `assay audit`
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Inputs per problem
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub budget: u32,
+}
+
+/// `assay report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// A run folder of `assay audit`
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// Open report.html in a browser
+    #[arg(long)]
+    pub open: bool,
+}
+
+/// `assay run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A CUDA file, or PTX
+    #[arg(value_name = "FILE.(cu|ptx)")]
+    pub file: PathBuf,
+    /// The kernel; may be a template instance such as `k<float,256>`
+    #[arg(long, value_name = "K")]
+    pub kernel: String,
+    /// Blocks
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_dim3)]
+    pub grid: [u64; 3],
+    /// Threads in a block
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = parse_dim3)]
+    pub block: [u64; 3],
+    /// Dynamic shared memory
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub shared: u64,
+    /// One kernel parameter, in order: `x=f32[64,1024]:uniform(-1,1,seed=7)`, `n=i32:1024`, `a=@file.safetensors#a`,
+    /// `p=null`, `p=&x+16`, `s=bytes(00ff)`
+    #[arg(long = "arg", value_name = "SPEC")]
+    pub args: Vec<String>,
+    /// Write every buffer to a safetensors file
+    #[arg(long, value_name = "FILE.safetensors")]
+    pub save: Option<PathBuf>,
+    /// Look for races, uninitialised reads, barrier divergence and outputs that were not written
+    #[arg(long)]
+    pub sanitize: bool,
+    /// `strict`: an access outside its buffer is a finding; `arena`: it reads or writes what lies there
+    #[arg(long, value_enum, default_value_t = MemoryArg::Strict)]
+    pub memory: MemoryArg,
+    /// What fresh memory holds
+    #[arg(long, value_enum, default_value_t = FillArg::Noise)]
+    pub fill: FillArg,
+    /// `hardware` (round-robin with jitter) or `run-ahead` (one warp runs until it blocks)
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleArg::Hardware)]
+    pub schedule: ScheduleArg,
+    /// Run once for each of these seeds; the first with a finding is reported
+    #[arg(long, value_name = "A..B", value_parser = parse_seeds)]
+    pub seeds: Option<std::ops::Range<u64>>,
+    /// `jit` falls back to the interpreter for what it does not cover, and says so
+    #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
+    pub engine: EngineArg,
+    /// Which blocks to run
+    #[arg(long, value_name = "all|sample|LIST", default_value = "all")]
+    pub blocks: String,
+    /// A folder with headers
+    #[arg(short = 'I', value_name = "DIR")]
+    pub include: Vec<PathBuf>,
+    /// A macro
+    #[arg(short = 'D', value_name = "NAME=V")]
+    pub define: Vec<String>,
+    /// The C++ dialect
+    #[arg(long, value_name = "S", default_value = "c++17")]
+    pub std: String,
+    /// The architecture whose PTX is run
+    #[arg(long, value_name = "A", default_value = "sm_90")]
+    pub arch: String,
+    /// Let the compiler contract a*b+c to one rounding
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub fmad: bool,
+    /// Compile with --use_fast_math
+    #[arg(long)]
+    pub fast_math: bool,
+}
+
+/// `--memory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the flag's help explains them")]
+pub enum MemoryArg {
+    Strict,
+    Arena,
+}
+
+/// `--fill`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the flag's help explains them")]
+pub enum FillArg {
+    Noise,
+    Zeros,
+    Nan,
+    Previous,
+}
+
+/// `--schedule`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the flag's help explains them")]
+pub enum ScheduleArg {
+    Hardware,
+    RunAhead,
+}
+
+/// `--engine`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the flag's help explains them")]
+pub enum EngineArg {
+    Auto,
+    Interp,
+    Jit,
+}
+
+fn parse_dim3(text: &str) -> Result<[u64; 3], String> {
+    let mut out = [1u64; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err("at most three extents: X[,Y,Z]".into());
+    }
+    for (slot, part) in out.iter_mut().zip(parts) {
+        *slot = part.trim().parse().map_err(|_| format!("`{}` is not an extent", part.trim()))?;
+    }
+    Ok(out)
+}
+
+fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>, String> {
+    let (a, b) = text.split_once("..").ok_or("write a range such as 0..16")?;
+    let number = |s: &str| s.trim().parse::<u64>().map_err(|_| format!("`{s}` is not a seed"));
+    let range = number(a)?..number(b)?;
+    if range.is_empty() {
+        return Err("the range is empty".into());
+    }
+    Ok(range)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn dims_and_seeds_are_read() {
+        assert_eq!(parse_dim3("4"), Ok([4, 1, 1]));
+        assert_eq!(parse_dim3("4,5,6"), Ok([4, 5, 6]));
+        assert!(parse_dim3("1,2,3,4").is_err() && parse_dim3("x").is_err());
+        assert_eq!(parse_seeds("2..5"), Ok(2..5));
+        assert!(parse_seeds("5..2").is_err() && parse_seeds("5").is_err());
+    }
+}

@@ -1,0 +1,203 @@
+//! `assay audit`, and the gate of `assay problems --verify`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use assay_campaign::{AuditConfig, CampaignError, audit as run_audit};
+use assay_measure::Protocol;
+use assay_problems::Problem;
+use serde_json::json;
+
+use crate::cli::{AuditArgs, Common, ExtentsArg};
+use crate::commands::{list, tools};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::progress::Bar;
+
+/// The problems audited without `--problems` and `--all`: those of the first release, also when there are more.
+const DEFAULT_PROBLEMS: [&str; 14] = [
+    "level1/1_*", "level1/4_*", "level1/19_*", "level1/23_*", "level1/26_*", "level1/36_*", "level1/40_*",
+    "level1/42_*", "level1/47_*", "level1/51_*", "level1/57_*", "level1/63_*", "level1/89_*", "level2/12_*",
+];
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, an unwritable folder, an interrupt, what this version lacks.
+pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
+    if args.checker.is_some() {
+        return Err(Failure::unsupported("`--checker` (external checkers) is not part of this version"));
+    }
+    if args.kernelbench.is_some() {
+        return Err(Failure::unsupported("`--kernelbench` (problem files of KernelBench) is not part of this version"));
+    }
+    if args.extents == ExtentsArg::Official {
+        return Err(Failure::unsupported("`--extents official` is not part of this version"));
+    }
+    if let Some(pct) = args.fail_under
+        && !(0.0..=100.0).contains(&pct)
+    {
+        return Err(Failure::bad_input(format!("--fail-under {pct}: a percentage is between 0 and 100")));
+    }
+    let patterns: Vec<String> = if !args.problems.is_empty() {
+        args.problems.clone()
+    } else if args.all {
+        Vec::new()
+    } else {
+        DEFAULT_PROBLEMS.iter().map(|&p| p.to_owned()).collect()
+    };
+    let problems = list::find_problems(&patterns)?;
+    let protocols = protocols(&args.protocols)?;
+    let folder = args.out.clone().unwrap_or_else(default_folder);
+    let bar = Bar::new(common.quiet || common.json);
+    let config = AuditConfig {
+        problems,
+        protocols,
+        folder: folder.clone(),
+        resume: args.resume,
+        jobs: tools::jobs(common),
+        seed: common.seed,
+        install: tools::install(&bar)?,
+        worker: tools::worker()?,
+        interrupt: interrupt()?,
+    };
+    let finished = run_audit(&config, &bar);
+    bar.finish();
+    let finished = finished.map_err(|e| failure(&e))?;
+    let bundle = super::report::bundle(&folder)?;
+    bundle.write(&folder)?;
+    if common.json {
+        output::json(&finished.summary)?;
+    } else {
+        output::text(&bundle.page(output::width()))?;
+    }
+    for failed in &finished.baselines_failed {
+        eprintln!("error: baseline of {} ({}) failed and is left out: {}", failed.problem, failed.name, failed.reason);
+    }
+    let mut exit = Exit::Fine;
+    if !finished.baselines_failed.is_empty() {
+        exit = exit.and(Exit::BaselineFailed);
+    }
+    if let (Some(pct), Some(first)) = (args.fail_under, finished.summary.protocols.first())
+        && (first.detected_percent.unwrap_or(0.0) < pct || first.false_kills > 0)
+    {
+        eprintln!(
+            "error: `{}` detects {:.1}% of the witnessed faults with {} false kills; --fail-under asks {pct}% and none",
+            first.name,
+            first.detected_percent.unwrap_or(0.0),
+            first.false_kills
+        );
+        exit = exit.and(Exit::Wrong);
+    }
+    Ok(exit)
+}
+
+/// `assay problems --verify`: the gate alone.
+///
+/// # Errors
+/// As [`audit`].
+pub fn verify(common: &Common, problems: Vec<Problem>) -> Result<Exit, Failure> {
+    let bar = Bar::new(common.quiet || common.json);
+    let compiler = tools::compiler(&bar, tools::jobs(common))?;
+    let mut rows = Vec::new();
+    let mut exit = Exit::Fine;
+    for problem in &problems {
+        let verdict =
+            assay_campaign::verify(problem, &compiler, tools::jobs(common), common.seed, &bar).map_err(|e| failure(&e))?;
+        if verdict.is_some() {
+            exit = exit.and(Exit::BaselineFailed);
+        }
+        rows.push((problem, verdict));
+    }
+    bar.finish();
+    if common.json {
+        let records: Vec<_> = rows
+            .iter()
+            .map(|(p, v)| json!({ "level": p.level, "id": p.id, "name": p.name, "passes": v.is_none(), "reason": v }))
+            .collect();
+        output::json(&records)?;
+    } else {
+        let table = rows.iter().map(|(p, v)| {
+            let word = v.as_deref().unwrap_or("ok").to_owned();
+            vec![format!("{}/{}", p.level, p.id), p.name.clone(), word]
+        });
+        output::text(&list::table(&["Id", "Problem", "Gate"], table))?;
+    }
+    Ok(exit)
+}
+
+/// The protocols asked for; all built in where none is.
+fn protocols(asked: &[String]) -> Result<Vec<Protocol>, Failure> {
+    let all = assay_measure::builtin().map_err(Failure::bug)?;
+    if asked.is_empty() {
+        return Ok(all);
+    }
+    let mut out: Vec<Protocol> = Vec::new();
+    for name in asked {
+        let protocol = match all.iter().find(|p| p.name == *name) {
+            Some(p) => p.clone(),
+            None if Path::new(name).extension().is_some_and(|e| e == "toml") => {
+                let text = list::read_source(Path::new(name))?;
+                Protocol::parse(&text, name).map_err(Failure::bad_input)?
+            }
+            None => {
+                let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
+                return Err(Failure::bad_input(format!(
+                    "unknown protocol `{name}`; built in are {}, or name a TOML file",
+                    names.join(", ")
+                )));
+            }
+        };
+        if out.iter().any(|p| p.name == protocol.name) {
+            return Err(Failure::bad_input(format!("two protocols have the name `{}`", protocol.name)));
+        }
+        out.push(protocol);
+    }
+    // The rest is scored too: a rate means little alone.
+    let rest: Vec<Protocol> = all.into_iter().filter(|p| out.iter().all(|o| o.name != p.name)).collect();
+    out.extend(rest);
+    Ok(out)
+}
+
+/// `assay-runs/audit-DATE-TIME` in UTC.
+fn default_folder() -> PathBuf {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Civil date from days since 1970-01-01 (proleptic Gregorian calendar, eras of 400 years).
+    let z = days + 719_468;
+    let (era, doe) = (z / 146_097, z % 146_097);
+    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
+    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    let mp = (5 * doy + 2) / 153;
+    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
+    let year = yoe + era * 400 + u64::from(month <= 2);
+    let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
+    PathBuf::from("assay-runs").join(format!("audit-{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}"))
+}
+
+/// A flag that Ctrl-C or a termination signal sets; the second one ends the process at once.
+fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let set = Arc::clone(&flag);
+    ctrlc::set_handler(move || {
+        if set.swap(true, Ordering::SeqCst) {
+            std::process::exit(Exit::Interrupted as i32);
+        }
+    })
+    .map_err(|e| Failure::bug(format!("signal handler: {e}")))?;
+    Ok(flag)
+}
+
+/// The failure that a campaign's error is.
+pub fn failure(e: &CampaignError) -> Failure {
+    let exit = match e {
+        CampaignError::CannotWrite { .. } => Exit::CannotWrite,
+        CampaignError::BadRun { .. } | CampaignError::Busy { .. } | CampaignError::Input(_) => {
+            Exit::BadInput
+        }
+        CampaignError::Interrupted { .. } => Exit::Interrupted,
+        CampaignError::Internal(_) => Exit::Bug,
+    };
+    Failure { exit, message: e.to_string() }
+}

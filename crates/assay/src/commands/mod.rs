@@ -1,0 +1,44 @@
+//! One file per command.
+
+mod audit;
+mod doctor;
+mod list;
+mod report;
+mod run;
+mod tools;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Exit, Failure};
+
+/// Runs the command.
+///
+/// # Errors
+/// `Failure` with the exit code and what to tell the user.
+pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
+    match &cli.command {
+        Command::Audit(args) => audit::audit(&cli.common, args),
+        Command::Mutate(args) => list::mutate(&cli.common, args),
+        Command::Mutators => list::mutators(&cli.common),
+        Command::Problems(args) => list::problems(&cli.common, args),
+        Command::Protocols => list::protocols(&cli.common),
+        Command::Run(args) => run::run(&cli.common, args),
+        Command::Suite(args) => report::suite(&cli.common, args),
+        Command::Report(args) => report::report(&cli.common, args),
+        Command::Doctor => doctor::doctor(&cli.common),
+        Command::Check(_) => not_yet("check"),
+        Command::Export(_) => not_yet("export"),
+        Command::Sweep(_) => not_yet("sweep"),
+        Command::Rules(_) => not_yet("rules"),
+        Command::Compare(_) => not_yet("compare"),
+        Command::GuardEval(_) => not_yet("guard-eval"),
+        Command::VerifyOps(_) => not_yet("verify-ops"),
+        Command::Blindspots(_) => not_yet("blindspots"),
+        Command::CompileWorker => Err(Failure::bug("the compile worker is dispatched earlier")),
+    }
+}
+
+fn not_yet(command: &str) -> Result<Exit, Failure> {
+    Err(Failure::unsupported(format!(
+        "`assay {command}` is not part of this version; `assay --help` lists what is, CHANGELOG.md what is planned"
+    )))
+}

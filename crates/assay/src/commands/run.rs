@@ -1,0 +1,487 @@
+//! `assay run`: one kernel on the CPU device.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use assay_nvrtc::{Compiler, Unit};
+use assay_ptx::{Module, Param};
+use assay_simt::{
+    Arg, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr, Role, Sanitize, Schedule,
+    Session, Status,
+};
+use assay_tensor::{DType, Generator, Tensor, safetensors_io};
+use serde_json::{Map, Value, json};
+
+use crate::argspec::{ArgKind, ArgSpec};
+use crate::cli::{Common, EngineArg, FillArg, MemoryArg, RunArgs, ScheduleArg};
+use crate::commands::{list, tools};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::progress::Bar;
+
+/// Elements of a buffer shown in the JSON and in tables.
+const HEAD: u64 = 8;
+/// Buffers above this are sparse, which this version does not have.
+const DENSE_LIMIT_BYTES: u64 = 1 << 30;
+
+/// A buffer named by an `--arg`.
+struct Buffer {
+    name: String,
+    tensor: Tensor,
+    fresh: bool,
+}
+
+/// What one run gave.
+struct Ran {
+    outcome: Outcome,
+    tensors: BTreeMap<String, Tensor>,
+    seconds: f64,
+    seed: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input (file, `--arg`, kernel), unsupported instructions, an unwritable `--save`.
+pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
+    if args.blocks != "all" {
+        return Err(Failure::unsupported("`--blocks` other than `all` (sampled blocks) is not part of this version"));
+    }
+    let specs = args
+        .args
+        .iter()
+        .map(|text| ArgSpec::parse(text).map_err(Failure::bad_input))
+        .collect::<Result<Vec<_>, _>>()?;
+    let buffers = buffers(&specs)?;
+    let source = list::read_source(&args.file)?;
+    let bar = Bar::new(common.quiet || common.json);
+    let (module, entry) = compile(args, &source, &bar)?;
+    bar.finish();
+    let loaded = load(&args.file, &module, &entry, &specs, &args.kernel)?;
+
+    let seeds = args.seeds.clone().unwrap_or(common.seed..common.seed.saturating_add(1));
+    let mut ran = None;
+    for seed in seeds {
+        let r = once(args, &specs, &buffers, &loaded, &entry, seed)?;
+        let stop = r.outcome.status != Status::Ok;
+        ran = Some(r);
+        if stop {
+            break;
+        }
+    }
+    let ran = ran.ok_or_else(|| Failure::bad_input("--seeds names no seed"))?;
+    if let Some(path) = &args.save {
+        safetensors_io::write_atomic(path, &ran.tensors).map_err(Failure::cannot_write)?;
+    }
+    let exit = match ran.outcome.status {
+        Status::Ok => Exit::Fine,
+        Status::Finding => Exit::Wrong,
+        Status::Unsupported => Exit::Unsupported,
+        Status::Exhausted => Exit::Exhausted,
+    };
+    if common.json {
+        output::json(&document(args, &ran))?;
+    } else {
+        output::text(&page(args, &source, &buffers, &ran))?;
+    }
+    if args.engine == EngineArg::Jit && !common.quiet {
+        eprintln!("note: this version has no vector JIT; the interpreter ran, with the same bits");
+    }
+    Ok(exit)
+}
+
+/// `NAME=V` as name and value; `NAME` alone is 1, as compilers have it.
+fn define(text: &str) -> (String, String) {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    (name.to_owned(), value.to_owned())
+}
+
+/// Decodes the module and compares the `--arg` with the kernel's parameters.
+fn load(file: &Path, module: &Module, entry: &str, specs: &[ArgSpec], kernel: &str) -> Result<Arc<Loaded>, Failure> {
+    let loaded = Loaded::new(module).map_err(|e| load_failure(file, &e))?;
+    let function = module.entry(entry).map(|(_, f)| f).ok_or_else(|| Failure::bug("the entry vanished"))?;
+    check_params(specs, &function.params, kernel)?;
+    Ok(Arc::new(loaded))
+}
+
+/// The findings of one sanitized run of a kernel in `source`; for `assay doctor`.
+///
+/// # Errors
+/// As [`run`].
+pub fn findings(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<Vec<Finding>, Failure> {
+    let specs = args
+        .args
+        .iter()
+        .map(|text| ArgSpec::parse(text).map_err(Failure::bad_input))
+        .collect::<Result<Vec<_>, _>>()?;
+    let buffers = buffers(&specs)?;
+    let (module, entry) = compile_with(args, source, compiler)?;
+    let loaded = load(&args.file, &module, &entry, &specs, &args.kernel)?;
+    let ran = once(args, &specs, &buffers, &loaded, &entry, 0)?;
+    match ran.outcome.status {
+        Status::Ok | Status::Finding => Ok(ran.outcome.findings),
+        Status::Unsupported | Status::Exhausted => {
+            Err(Failure::unsupported(ran.outcome.reason.unwrap_or_else(|| "it did not end".into())))
+        }
+    }
+}
+
+fn load_failure(file: &Path, e: &assay_simt::LoadError) -> Failure {
+    let message = format!("{}: {e}", file.display());
+    match e {
+        assay_simt::LoadError::Unsupported { .. } => Failure::unsupported(message),
+        _ => Failure::bad_input(message),
+    }
+}
+
+/// The PTX module and the entry's name in it.
+fn compile(args: &RunArgs, source: &str, bar: &Bar) -> Result<(Module, String), Failure> {
+    let file = args.file.display();
+    if args.file.extension().is_some_and(|e| e == "ptx") {
+        let module = parse(&file.to_string(), source)?;
+        if module.entry(&args.kernel).is_none() {
+            return Err(no_kernel(&args.kernel, &module));
+        }
+        return Ok((module, args.kernel.clone()));
+    }
+    compile_with(args, source, &tools::compiler(bar, 1)?)
+}
+
+fn compile_with(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<(Module, String), Failure> {
+    let options = assay_nvrtc::Options {
+        arch: args.arch.clone(),
+        std: args.std.clone(),
+        fmad: args.fmad,
+        fast_math: args.fast_math,
+        defines: args.define.iter().map(|d| define(d)).collect(),
+        include_dirs: args.include.clone(),
+        ..assay_nvrtc::Options::default()
+    };
+    let unit = Unit {
+        name: "run".into(),
+        file: args.file.file_name().map_or_else(|| "kernel.cu".into(), |n| n.to_string_lossy().into_owned()),
+        source: assay_problems::device_source(source),
+        kernels: vec![args.kernel.clone()],
+    };
+    let image = compiler
+        .compile(&options, std::slice::from_ref(&unit))
+        .pop()
+        .ok_or_else(|| Failure::bug("the compiler gave no answer"))?
+        .map_err(|e| tools::refused(&args.file, &e))?;
+    let module = parse("the compiled PTX", &image.ptx)?;
+    let entry = image.entries.get(&args.kernel).cloned().ok_or_else(|| no_kernel(&args.kernel, &module))?;
+    Ok((module, entry))
+}
+
+fn parse(what: &str, text: &str) -> Result<Module, Failure> {
+    assay_ptx::parse_module(text).map_err(|e| {
+        let message = format!("{what}: {e}");
+        if e.is_unsupported() { Failure::unsupported(message) } else { Failure::bad_input(message) }
+    })
+}
+
+fn no_kernel(kernel: &str, module: &Module) -> Failure {
+    let names: Vec<String> = module
+        .functions
+        .iter()
+        .filter(|f| f.kind == assay_ptx::FunctionKind::Entry)
+        .map(|f| format!("`{}`", f.name))
+        .collect();
+    Failure::bad_input(format!("no kernel `{kernel}` in the file; it has {}", names.join(", ")))
+}
+
+fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
+    let mut out: Vec<Buffer> = Vec::new();
+    for s in specs {
+        if specs.iter().filter(|o| o.name == s.name).count() > 1 {
+            return Err(Failure::bad_input(format!("two --arg have the name `{}`", s.name)));
+        }
+        let (tensor, fresh) = match &s.kind {
+            ArgKind::Buffer { dtype, shape, generator } => {
+                let bytes = assay_tensor::tensor::byte_len(*dtype, shape).map_err(Failure::bad_input)? as u64;
+                if bytes > DENSE_LIMIT_BYTES {
+                    return Err(Failure::unsupported(format!(
+                        "`{}` has {bytes} bytes; buffers over 1 GiB (sparse buffers) are not part of this version",
+                        s.name
+                    )));
+                }
+                (generator.fill(*dtype, shape).map_err(Failure::bad_input)?, *generator == Generator::Uninit)
+            }
+            ArgKind::File { path, tensor } => {
+                let mut all = safetensors_io::read(path).map_err(Failure::bad_input)?;
+                let names: Vec<String> = all.keys().map(|k| format!("`{k}`")).collect();
+                let t = all.remove(tensor).ok_or_else(|| {
+                    Failure::bad_input(format!("no tensor `{tensor}` in `{}`; it has {}", path.display(), names.join(", ")))
+                })?;
+                (t, false)
+            }
+            _ => continue,
+        };
+        out.push(Buffer { name: s.name.clone(), tensor, fresh });
+    }
+    for s in specs {
+        if let ArgKind::Alias { of, .. } = &s.kind
+            && out.iter().all(|b| b.name != *of)
+        {
+            return Err(Failure::bad_input(format!("`{}` points into `{of}`, which is no buffer among the --arg", s.name)));
+        }
+    }
+    Ok(out)
+}
+
+/// Compares the `--arg` with the kernel's parameters before anything runs.
+fn check_params(specs: &[ArgSpec], params: &[Param], kernel: &str) -> Result<(), Failure> {
+    if specs.len() != params.len() {
+        let sizes: Vec<String> = params.iter().map(|p| p.size_bytes.to_string()).collect();
+        return Err(Failure::bad_input(format!(
+            "kernel `{kernel}` has {} parameters (of {} bytes), {} --arg were given",
+            params.len(),
+            sizes.join(", "),
+            specs.len()
+        )));
+    }
+    for (k, (s, p)) in specs.iter().zip(params).enumerate() {
+        let size = match &s.kind {
+            ArgKind::Buffer { .. } | ArgKind::File { .. } | ArgKind::Null | ArgKind::Alias { .. } => 8,
+            ArgKind::Scalar { bytes, .. } | ArgKind::Bytes(bytes) => bytes.len() as u64,
+        };
+        if size != p.size_bytes {
+            return Err(Failure::bad_input(format!(
+                "--arg `{}` passes {size} bytes, parameter {} of `{kernel}` has {}",
+                s.name,
+                k + 1,
+                p.size_bytes
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn once(
+    args: &RunArgs,
+    specs: &[ArgSpec],
+    buffers: &[Buffer],
+    loaded: &Arc<Loaded>,
+    entry: &str,
+    seed: u64,
+) -> Result<Ran, Failure> {
+    let mut session = Session::new(
+        Arc::clone(loaded),
+        Options {
+            memory: match args.memory {
+                MemoryArg::Strict => Memory::Strict,
+                MemoryArg::Arena => Memory::Arena,
+            },
+            fill: match args.fill {
+                FillArg::Noise => Fill::Noise,
+                FillArg::Zeros => Fill::Zeros,
+                FillArg::Nan => Fill::Nan,
+                FillArg::Previous => Fill::Previous,
+            },
+            sanitize: if args.sanitize { Sanitize::ALL } else { Sanitize::OFF },
+            schedule: match args.schedule {
+                ScheduleArg::Hardware => Schedule::Hardware,
+                ScheduleArg::RunAhead => Schedule::RunAhead,
+            },
+            seed,
+            fill_seed: seed,
+            ..Options::default()
+        },
+    );
+    let mut pointers: BTreeMap<&str, Ptr> = BTreeMap::new();
+    for b in buffers {
+        // Any buffer may be written; those given as `uninit` are what the kernel is expected to fill.
+        let (role, init) =
+            if b.fresh { (Role::Output, Init::Uninit) } else { (Role::Scratch, Init::Bytes(&b.tensor.data)) };
+        let spec = BufferSpec::new(&b.name, b.tensor.data.len() as u64, role, b.tensor.dtype, init);
+        pointers.insert(&b.name, session.alloc(spec).map_err(Failure::bad_input)?);
+    }
+    let pointer = |name: &str| pointers.get(name).copied().ok_or_else(|| Failure::bug("a buffer was lost"));
+    let mut values = Vec::new();
+    for s in specs {
+        values.push(match &s.kind {
+            ArgKind::Buffer { .. } | ArgKind::File { .. } => Arg::Pointer(pointer(&s.name)?, 0),
+            ArgKind::Alias { of, offset_bytes } => {
+                let offset = i64::try_from(*offset_bytes).map_err(|_| Failure::bad_input("the byte offset is too large"))?;
+                Arg::Pointer(pointer(of)?, offset)
+            }
+            ArgKind::Null => Arg::Bytes(vec![0; 8]),
+            ArgKind::Scalar { bytes, .. } | ArgKind::Bytes(bytes) => Arg::Bytes(bytes.clone()),
+        });
+    }
+    let started = Instant::now();
+    let mut outcome = session.launch(&LaunchSpec {
+        kernel: entry,
+        grid: args.grid,
+        block: args.block,
+        dynamic_shared: args.shared,
+        args: &values,
+    });
+    let seconds = started.elapsed().as_secs_f64();
+    if args.sanitize && !outcome.faulted() && matches!(outcome.status, Status::Ok | Status::Finding) {
+        outcome.findings.extend(session.finish());
+        if !outcome.findings.is_empty() {
+            outcome.status = Status::Finding;
+        }
+    }
+    let mut tensors = BTreeMap::new();
+    for b in buffers {
+        let bytes = session.read(pointer(&b.name)?).to_vec();
+        let t = Tensor::from_bytes(b.tensor.dtype, &b.tensor.shape, bytes).map_err(Failure::bug)?;
+        tensors.insert(b.name.clone(), t);
+    }
+    Ok(Ran { outcome, tensors, seconds, seed })
+}
+
+fn schedule_name(args: &RunArgs) -> &'static str {
+    match args.schedule {
+        ScheduleArg::Hardware => "hardware",
+        ScheduleArg::RunAhead => "run-ahead",
+    }
+}
+
+fn document(args: &RunArgs, ran: &Ran) -> Value {
+    let outputs: Map<String, Value> = ran
+        .tensors
+        .iter()
+        .map(|(name, t)| {
+            let o = json!({
+                "dtype": t.dtype, "shape": t.shape, "sha256": t.sha256_hex(), "head": t.head(HEAD),
+            });
+            (name.clone(), o)
+        })
+        .collect();
+    json!({
+        "status": ran.outcome.status,
+        "outputs": outputs,
+        "findings": ran.outcome.findings,
+        "printf": ran.outcome.printf,
+        "instructions": ran.outcome.instructions,
+        "seconds": ran.seconds,
+        "schedule": schedule_name(args),
+        "seed": ran.seed,
+        "engine": "interp",
+        "reason": ran.outcome.reason,
+    })
+}
+
+fn page(args: &RunArgs, source: &str, buffers: &[Buffer], ran: &Ran) -> String {
+    let mut s = String::new();
+    for line in &ran.outcome.printf {
+        s.push_str(line);
+        if !line.ends_with('\n') {
+            s.push('\n');
+        }
+    }
+    let rows = buffers.iter().filter_map(|b| {
+        let t = ran.tensors.get(&b.name)?;
+        let state = if b.fresh {
+            "output"
+        } else if t.data == b.tensor.data {
+            "unchanged"
+        } else {
+            "changed"
+        };
+        let values: Vec<String> = (0..t.len().min(HEAD)).map(|i| show(t, i)).collect();
+        let dots = if t.len() > HEAD { " …" } else { "" };
+        let shape: Vec<String> = t.shape.iter().map(u64::to_string).collect();
+        Some(vec![b.name.clone(), format!("{}[{}]", t.dtype, shape.join(",")), state.into(), values.join(" ") + dots])
+    });
+    s.push_str(&list::table(&["Buffer", "Type", "", "First values"], rows));
+    for f in &ran.outcome.findings {
+        s.push_str(&finding(f, args, source));
+    }
+    if !ran.outcome.findings.is_empty() {
+        s.push_str(&format!("replay: {} --seed {}\n\n", replay(), ran.seed));
+    }
+    let rate = ran.outcome.instructions as f64 / ran.seconds.max(1e-9) / 1e6;
+    let what = match ran.outcome.status {
+        Status::Ok => "ok".to_owned(),
+        Status::Finding => format!("{} finding{}", ran.outcome.findings.len(), plural(ran.outcome.findings.len())),
+        Status::Unsupported | Status::Exhausted => {
+            let word = if ran.outcome.status == Status::Exhausted { "exhausted" } else { "unsupported" };
+            format!("{word}: {}", ran.outcome.reason.clone().unwrap_or_default())
+        }
+    };
+    s.push_str(&format!(
+        "{what}; {} warp instructions in {:.3} s ({rate:.0} M/s), schedule {} seed {}\n",
+        ran.outcome.instructions,
+        ran.seconds,
+        schedule_name(args),
+        ran.seed
+    ));
+    s
+}
+
+fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+fn show(t: &Tensor, i: u64) -> String {
+    match (t.dtype, t.get_i128(i)) {
+        (DType::Bool, Some(v)) => (v != 0).to_string(),
+        (_, Some(v)) => v.to_string(),
+        (DType::F64, None) => format!("{}", t.get_f64(i)),
+        (_, None) => format!("{}", t.get_f64(i) as f32),
+    }
+}
+
+/// A finding as a diagnostic with its source line.
+fn finding(f: &Finding, args: &RunArgs, source: &str) -> String {
+    let mut s = format!("{}: {}\n", f.kind, f.message);
+    let quote = |line: Option<u32>, label: String| -> String {
+        let Some(n) = line else { return format!("  = {label}\n") };
+        let text = source.lines().nth(n.saturating_sub(1) as usize).unwrap_or("").trim_end();
+        let shown: String = text.chars().take(100).collect();
+        let gutter = n.to_string();
+        let pad = " ".repeat(gutter.len());
+        format!("  --> {}:{n}\n  {pad} |\n  {gutter} | {shown}\n  {pad} = {label}\n", args.file.display())
+    };
+    let who = |t: &assay_simt::ThreadId| format!("thread {} of block {}", dim3(t.thread), dim3(t.block));
+    let access = f.access.map_or(String::new(), |a| format!("{} by ", a.noun()));
+    let first = if f.other.is_some() { "(1) " } else { "" };
+    match &f.thread {
+        Some(t) => s.push_str(&quote(f.line, format!("{first}{access}{}", who(t)))),
+        None => {
+            if f.line.is_some() {
+                s.push_str(&quote(f.line, String::new()));
+            }
+        }
+    }
+    if let Some(o) = &f.other {
+        let access = o.access.map_or(String::new(), |a| format!("{} by ", a.noun()));
+        let by = o.thread.as_ref().map_or_else(|| "another thread".to_owned(), who);
+        s.push_str(&quote(o.line, format!("(2) {access}{by}")));
+    }
+    if f.count > 1 {
+        s.push_str(&format!("  = seen {} times\n", f.count));
+    }
+    if f.kind == FindingKind::RaceShared {
+        s.push_str("  = help: order the two with __syncthreads() or, within a warp, __syncwarp()\n");
+    }
+    s.push('\n');
+    s
+}
+
+fn dim3(d: [u32; 3]) -> String {
+    format!("({},{},{})", d[0], d[1], d[2])
+}
+
+/// This command line, so that a run can be repeated; `--seed` and `--seeds` are left to the caller.
+fn replay() -> String {
+    let mut words: Vec<String> = vec!["assay".into()];
+    let mut skip = false;
+    for a in std::env::args().skip(1) {
+        if skip {
+            skip = false;
+        } else if a == "--seed" || a == "--seeds" {
+            skip = true;
+        } else if !a.starts_with("--seed=") && !a.starts_with("--seeds=") {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:".contains(c);
+            words.push(if a.chars().all(plain) { a } else { format!("'{}'", a.replace('\'', r"'\''")) });
+        }
+    }
+    words.join(" ")
+}

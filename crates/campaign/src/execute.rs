@@ -1,0 +1,249 @@
+//! One evaluation: the launches of a plan on the CPU device, over the tensors of an input.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use assay_problems::{Plan, PlanArg, PlanStep};
+use assay_ptx::{Module, Param};
+use assay_simt::{
+    Arg, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role, Sanitize, Schedule, Session, Status,
+};
+use assay_tensor::{DType, Tensor};
+
+/// A compiled and decoded version of a problem's kernels.
+#[derive(Clone)]
+pub struct Executable {
+    /// The PTX it was decoded from.
+    pub module: Arc<Module>,
+    /// Ready to run.
+    pub loaded: Arc<Loaded>,
+    /// From the name that the launcher uses to the PTX entry.
+    pub entries: Arc<BTreeMap<String, String>>,
+}
+
+/// A tensor to be put into device memory.
+pub struct Buffer<'a> {
+    /// Its name in the launcher.
+    pub name: &'a str,
+    /// What it is to the problem; buffers are laid out in the order of roles.
+    pub role: Role,
+    /// Element type.
+    pub dtype: DType,
+    /// Bytes here.
+    pub size_bytes: u64,
+    /// Bytes at official extents, which decide the layout in `arena`.
+    pub official_bytes: u64,
+    /// Its values; none for what the kernel must write.
+    pub values: Option<&'a [u8]>,
+    /// May kernels write it although it is an input?
+    pub may_write: bool,
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Mode {
+    /// Strict or arena.
+    pub memory: Memory,
+    /// What fresh memory holds.
+    pub fill: Fill,
+    /// Every detector on.
+    pub sanitize: bool,
+    /// Which warps go first.
+    pub schedule: Schedule,
+    /// Seed of the schedule and of the fill.
+    pub seed: u64,
+    /// Warp instructions over all launches.
+    pub instructions: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// Every launch ran; these are the buffers asked for.
+    Outputs(BTreeMap<String, Tensor>),
+    /// A trap, an invalid launch, a deadlock, or an access that left its segment: no usable output.
+    Fault(String),
+    /// The instruction or memory budget ran out.
+    Exhausted(String),
+    /// The device lacks something.
+    Unsupported(String),
+}
+
+/// A run and what the device saw on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// How it ended.
+    pub end: End,
+    /// Every finding, also those that do not end a run.
+    pub findings: Vec<Finding>,
+    /// Warp instructions executed.
+    pub instructions: u64,
+}
+
+/// Runs a plan.
+///
+/// `outputs` are the names, dtypes and shapes to read back. A launcher that asks for what the device cannot give
+/// (an unknown kernel, arguments that do not fit the kernel's parameters) ends as a fault: it is the mutant's doing.
+pub fn execute(
+    exe: &Executable,
+    plan: &Plan,
+    buffers: &[Buffer<'_>],
+    outputs: &[(String, DType, Vec<u64>)],
+    mode: &Mode,
+) -> Run {
+    let mut session = Session::new(
+        Arc::clone(&exe.loaded),
+        Options {
+            memory: mode.memory,
+            fill: mode.fill,
+            sanitize: if mode.sanitize { Sanitize::ALL } else { Sanitize::OFF },
+            schedule: mode.schedule,
+            seed: mode.seed,
+            fill_seed: mode.seed,
+            instruction_budget: mode.instructions,
+            ..Options::default()
+        },
+    );
+    let mut run = Run { end: End::Outputs(BTreeMap::new()), findings: Vec::new(), instructions: 0 };
+    let mut pointers: BTreeMap<&str, Ptr> = BTreeMap::new();
+    for b in buffers {
+        let spec = BufferSpec {
+            name: b.name,
+            size_bytes: b.size_bytes,
+            official_bytes: b.official_bytes,
+            role: b.role,
+            dtype: b.dtype,
+            init: b.values.map_or(Init::Uninit, Init::Bytes),
+            may_write: b.may_write,
+        };
+        match session.alloc(spec) {
+            Ok(p) => {
+                pointers.insert(b.name, p);
+            }
+            Err(e) => {
+                run.end = End::Exhausted(e.to_string());
+                return run;
+            }
+        }
+    }
+    for step in &plan.steps {
+        let outcome = match step {
+            PlanStep::Memset { name, offset_bytes, value, bytes } => {
+                let Some(&p) = pointers.get(name.as_str()) else {
+                    run.end = End::Fault(format!("cudaMemset of `{name}`, which is no buffer"));
+                    return run;
+                };
+                if let Err(e) = session.memset(p, *offset_bytes, *value, *bytes) {
+                    run.end = End::Fault(e.to_string());
+                    return run;
+                }
+                continue;
+            }
+            PlanStep::Launch(launch) => {
+                let Some(entry) = exe.entries.get(&launch.kernel) else {
+                    run.end = End::Fault(format!("no kernel `{}` in the compiled image", launch.kernel));
+                    return run;
+                };
+                let Some((_, function)) = exe.module.entry(entry) else {
+                    run.end = End::Fault(format!("no entry `{entry}` in the PTX"));
+                    return run;
+                };
+                let args = match bind(&function.params, &launch.args, &pointers) {
+                    Ok(args) => args,
+                    Err(what) => {
+                        run.end = End::Fault(format!("launch of `{}`: {what}", launch.kernel));
+                        return run;
+                    }
+                };
+                session.launch(&LaunchSpec {
+                    kernel: entry,
+                    grid: launch.grid,
+                    block: launch.block,
+                    dynamic_shared: launch.shared_bytes,
+                    args: &args,
+                })
+            }
+        };
+        run.instructions = run.instructions.saturating_add(outcome.instructions);
+        let faulted = outcome.findings.iter().find(|f| f.kind.is_fault()).map(|f| f.message.clone());
+        let reason = outcome.reason.clone().unwrap_or_default();
+        run.findings.extend(outcome.findings);
+        match outcome.status {
+            Status::Exhausted => {
+                run.end = End::Exhausted(reason);
+                return run;
+            }
+            Status::Unsupported => {
+                run.end = End::Unsupported(reason);
+                return run;
+            }
+            Status::Ok | Status::Finding => {}
+        }
+        // After a fault a GPU has no output either: the launch failed or the context is gone.
+        if let Some(what) = faulted {
+            run.end = End::Fault(what);
+            return run;
+        }
+    }
+    if mode.sanitize {
+        run.findings.extend(session.finish());
+    }
+    let mut tensors = BTreeMap::new();
+    for (name, dtype, shape) in outputs {
+        let bytes = pointers.get(name.as_str()).map(|&p| session.read(p).to_vec());
+        match bytes.map(|b| Tensor::from_bytes(*dtype, shape, b)) {
+            Some(Ok(t)) => {
+                tensors.insert(name.clone(), t);
+            }
+            Some(Err(e)) => {
+                run.end = End::Fault(format!("output `{name}`: {e}"));
+                return run;
+            }
+            None => {
+                run.end = End::Fault(format!("output `{name}` was not allocated"));
+                return run;
+            }
+        }
+    }
+    run.end = End::Outputs(tensors);
+    run
+}
+
+/// Arguments of a launch as the kernel's parameters want them; numbers are converted as C++ does at a call.
+fn bind(params: &[Param], args: &[PlanArg], pointers: &BTreeMap<&str, Ptr>) -> Result<Vec<Arg>, String> {
+    if params.len() != args.len() {
+        return Err(format!("{} arguments for {} parameters", args.len(), params.len()));
+    }
+    params
+        .iter()
+        .zip(args)
+        .map(|(p, a)| match a {
+            PlanArg::Buffer { name, offset_bytes } => pointers
+                .get(name.as_str())
+                .map(|&ptr| Arg::Pointer(ptr, *offset_bytes))
+                .ok_or_else(|| format!("`{name}` is no buffer")),
+            PlanArg::Null => Ok(Arg::Bytes(vec![0; 8])),
+            PlanArg::Int(v, _) => number(p, *v as f64, Some(*v)),
+            PlanArg::Float(v, _) => number(p, *v, None),
+        })
+        .collect()
+}
+
+/// A number as the bytes of a parameter: of its type where it is floating-point, else of its size.
+fn number(p: &Param, value: f64, integer: Option<i128>) -> Result<Arg, String> {
+    let dtype = match (p.ty.is_float(), p.size_bytes) {
+        (true, 4) => Some(DType::F32),
+        (true, 8) => Some(DType::F64),
+        _ => None,
+    };
+    if let Some(d) = dtype {
+        let mut out = vec![0; p.size_bytes as usize];
+        assay_tensor::tensor::write_element(d, value, &mut out);
+        return Ok(Arg::Bytes(out));
+    }
+    let v = integer.unwrap_or(value as i128);
+    match p.size_bytes {
+        n @ (1 | 2 | 4 | 8) => Ok(Arg::Bytes(v.to_le_bytes()[..n as usize].to_vec())),
+        n => Err(format!("parameter `{}` has {n} bytes, a number was passed", p.name)),
+    }
+}

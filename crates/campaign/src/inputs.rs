@@ -1,0 +1,91 @@
+//! Inputs of a problem: values, references, validity and the runs of correct controls.
+
+use std::collections::BTreeMap;
+
+use assay_judge::{CompareOptions, Comparison, compare};
+use assay_measure::Origin;
+use assay_ops::Variant;
+use assay_problems::{Extents, Problem, Recipe};
+use assay_tensor::Tensor;
+
+use crate::CampaignError;
+
+/// Tensors by name.
+pub type Tensors = BTreeMap<String, Tensor>;
+
+/// One input recipe made concrete for a problem at desk extents.
+pub struct Input {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// Its text.
+    pub text: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Is it one of the problem's targeted recipes?
+    pub targeted: bool,
+    /// Dims and derived dims at which it stands.
+    pub dims: BTreeMap<String, u64>,
+    /// Inputs and parameters.
+    pub tensors: Tensors,
+    /// Outputs of the float32 reference.
+    pub official: Tensors,
+    /// Outputs of the float64 reference.
+    pub truth: Tensors,
+    /// Threshold of the float32 reference against float64: above the tolerance, the input cannot be refereed.
+    pub reference_error: f64,
+    /// Largest threshold over the float32 evaluations with other accumulation orders, the float32 reference against
+    /// float64 among them; the substrate's own is added when the baseline has run.
+    pub variance: f64,
+    /// Thresholds of the held-out float32 evaluations against the float32 reference, by name.
+    pub controls: Vec<(String, f64)>,
+}
+
+/// Makes the input and evaluates every reference on it.
+///
+/// # Errors
+/// `Input` where the recipe does not fit the problem or the reference cannot be evaluated at these shapes.
+pub fn prepare(problem: &Problem, recipe: &Recipe, origin: Origin, targeted: bool) -> Result<Input, CampaignError> {
+    let text = recipe.to_string();
+    let fault = |what: String| CampaignError::Input(format!("`{}` on input `{text}`: {what}", problem.key()));
+    let dims = problem.dims_for(recipe, Extents::Desk).map_err(|e| fault(e.to_string()))?;
+    let tensors = problem.make_inputs(recipe, Extents::Desk).map_err(|e| fault(e.to_string()))?;
+    let scalars = problem.reference_scalars(&dims);
+    let evaluate = |variant: &Variant| {
+        problem
+            .reference
+            .evaluate(&tensors, &scalars, &problem.outputs, variant)
+            .map_err(|e| fault(format!("reference: {e}")))
+    };
+    let truth = evaluate(&Variant::truth())?;
+    let official = evaluate(&Variant::official())?;
+    let distance = |outputs: &Tensors, exact: bool| -> Result<f64, CampaignError> {
+        let against = if exact { &truth } else { &official };
+        Ok(worst(problem, outputs, against, exact).map_err(fault)?.threshold)
+    };
+    let reference_error = distance(&official, true)?;
+    let mut variance = reference_error;
+    for variant in Variant::ensemble() {
+        variance = variance.max(distance(&evaluate(variant)?, false)?);
+    }
+    let mut controls = Vec::new();
+    for variant in Variant::held_out() {
+        controls.push((variant.name(), distance(&evaluate(variant)?, false)?));
+    }
+    Ok(Input { recipe: recipe.clone(), text, origin, targeted, dims, tensors, official, truth, reference_error, variance, controls })
+}
+
+/// The comparison with the largest threshold over a problem's outputs; integers exactly where `exact`.
+///
+/// # Errors
+/// An output that is missing or of another shape or dtype, in words.
+pub fn worst(problem: &Problem, outputs: &Tensors, reference: &Tensors, exact: bool) -> Result<Comparison, String> {
+    let options = CompareOptions { nan_ok: problem.nan_ok, exact_integers: exact, ..CompareOptions::default() };
+    let mut all = Vec::new();
+    for name in &problem.outputs {
+        let (Some(out), Some(want)) = (outputs.get(name), reference.get(name)) else {
+            return Err(format!("output `{name}` is missing"));
+        };
+        all.push(compare(out, want, &options).map_err(|e| format!("output `{name}`: {e}"))?);
+    }
+    Comparison::worst(all).ok_or_else(|| "the problem has no outputs".to_owned())
+}

@@ -1,0 +1,503 @@
+//! The run folder and its database `run.db` (SQLite, WAL).
+//!
+//! Everything that was committed survives `kill -9`: one transaction holds the evaluations of one mutant.
+//! What is in the database is never computed again, which is all that `--resume` needs: every stage asks the
+//! store first, and every value is a function of its key.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use assay_measure::{KillMatrix, Protocol};
+use fs4::{FileExt as _, TryLockError};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::CampaignError;
+
+/// The version of the tables; a database of another version is refused.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// Key of `meta` under which the protocols stand.
+pub(crate) const PROTOCOLS: &str = "protocols";
+
+/// How one evaluation ended, and how far its outputs were from the references.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvaluationRow {
+    /// `pass`, `mismatch`, `nonfinite`, `fault`, `exhausted` or `unsupported`, at no particular tolerance: `pass`
+    /// means that outputs of the right shape and finiteness were produced.
+    pub end: String,
+    /// Smallest t at which atol = rtol = t passes against the float32 reference; infinite where none does.
+    pub official: f64,
+    /// The same against the float64 reference.
+    pub truth: f64,
+    /// Largest absolute error against the float64 reference.
+    pub max_abs: f64,
+    /// Largest relative error against the float64 reference.
+    pub max_rel: f64,
+    /// Row-major index of the element that sets `truth`.
+    pub at: u64,
+    /// Warp instructions executed.
+    pub instructions: u64,
+    /// What the device saw, in words; empty where it saw nothing.
+    pub note: String,
+}
+
+/// What names an evaluation: a cell of the kill matrix.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EvaluationKey {
+    /// The mutant's id, or `baseline`.
+    pub mutant: String,
+    /// The input recipe's text.
+    pub recipe: String,
+    /// `hardware`, `run-ahead`, or `sanitize` for the strict sanitized run.
+    pub schedule: String,
+    /// Seed of the schedule and of the fill.
+    pub seed: u64,
+}
+
+/// One mutant as the database keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MutantRow {
+    /// Id: a hash of file, rule, span and replacement.
+    pub id: String,
+    /// The rule's id.
+    pub rule: String,
+    /// The family's name.
+    pub family: String,
+    /// True where the fault is in the host launcher.
+    pub host: bool,
+    /// 1-based line in `kernel.cu`.
+    pub line: u64,
+    /// `kernel.cu:4:9: replace < with <= in softmax`.
+    pub name: String,
+    /// Unified diff.
+    pub diff: String,
+    /// `distinct`, `noncompiling`, `duplicate`, `equivalent` or `quarantined`.
+    pub status: String,
+    /// Why it has that status: the compiler's first error, the id that it repeats, …
+    pub reason: String,
+    /// Identity of the compiled image with its launcher; empty where nothing was compiled.
+    pub identity: String,
+}
+
+/// An open run folder; at most one process has it open for writing.
+pub struct Store {
+    folder: PathBuf,
+    connection: Mutex<Connection>,
+    /// Held for as long as the store lives; none for a store without a folder.
+    _lock: Option<File>,
+}
+
+impl Store {
+    /// Creates the folder and an empty database, or opens an existing one when `resume` is set.
+    ///
+    /// # Errors
+    /// `CannotWrite`; `Busy` where another process has it; `BadRun` where the folder holds a run and `resume` is not
+    /// set, where there is none to resume, or where the database is of another version.
+    pub fn open(folder: &Path, resume: bool) -> Result<Store, CampaignError> {
+        let database = folder.join("run.db");
+        if resume && !database.exists() {
+            return Err(CampaignError::BadRun {
+                path: folder.to_owned(),
+                what: "there is no run to resume here (no `run.db`); start it without --resume".into(),
+            });
+        }
+        if !resume && database.exists() {
+            return Err(CampaignError::BadRun {
+                path: folder.to_owned(),
+                what: "the folder already holds a run; add --resume to continue it, or choose another with --out".into(),
+            });
+        }
+        fs::create_dir_all(folder).map_err(|e| CampaignError::write(folder, e))?;
+        let lock_path = folder.join("run.lock");
+        let lock = File::create(&lock_path).map_err(|e| CampaignError::write(&lock_path, e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(CampaignError::Busy { path: folder.to_owned() }),
+            Err(TryLockError::Error(e)) => return Err(CampaignError::write(&lock_path, e)),
+        }
+        let connection = Connection::open(&database).map_err(|e| sql(&database, &e))?;
+        let store = Store { folder: folder.to_owned(), connection: Mutex::new(connection), _lock: Some(lock) };
+        store.prepare(resume)?;
+        Ok(store)
+    }
+
+    /// A store that is gone with the process.
+    ///
+    /// # Errors
+    /// `BadRun` where SQLite itself fails.
+    pub fn in_memory() -> Result<Store, CampaignError> {
+        let nowhere = Path::new(":memory:");
+        let connection = Connection::open_in_memory().map_err(|e| sql(nowhere, &e))?;
+        connection.execute_batch(SCHEMA).map_err(|e| sql(nowhere, &e))?;
+        Ok(Store { folder: nowhere.to_owned(), connection: Mutex::new(connection), _lock: None })
+    }
+
+    /// Reads a finished or interrupted run without locking it.
+    ///
+    /// # Errors
+    /// `BadRun` where there is no database or it is of another version.
+    pub fn read(folder: &Path) -> Result<Connection, CampaignError> {
+        let database = folder.join("run.db");
+        if !database.is_file() {
+            return Err(CampaignError::BadRun { path: folder.to_owned(), what: "not a run folder (no `run.db`)".into() });
+        }
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = Connection::open_with_flags(&database, flags).map_err(|e| sql(&database, &e))?;
+        check_version(&connection, &database)?;
+        Ok(connection)
+    }
+
+    /// The run folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.join("run.db")
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, CampaignError> {
+        let mut connection =
+            self.connection.lock().map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
+        f(&mut connection).map_err(|e| sql(&self.database(), &e))
+    }
+
+    fn prepare(&self, resume: bool) -> Result<(), CampaignError> {
+        if resume {
+            self.with(|c| {
+                c.pragma_update(None, "journal_mode", "WAL")?;
+                c.pragma_update(None, "synchronous", "NORMAL")
+            })?;
+            let connection =
+                self.connection.lock().map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
+            return check_version(&connection, &self.database());
+        }
+        self.with(|c| {
+            c.pragma_update(None, "journal_mode", "WAL")?;
+            c.pragma_update(None, "synchronous", "NORMAL")?;
+            c.execute_batch(SCHEMA)?;
+            c.execute("INSERT INTO meta VALUES ('schema_version', ?1)", params![SCHEMA_VERSION.to_string()])?;
+            Ok(())
+        })
+    }
+
+    /// A value of the `meta` table.
+    ///
+    /// # Errors
+    /// `BadRun` where the database cannot be read.
+    pub fn meta(&self, key: &str) -> Result<Option<String>, CampaignError> {
+        self.with(|c| c.query_row("SELECT value FROM meta WHERE key = ?1", params![key], |r| r.get(0)).optional())
+    }
+
+    /// Sets a value of the `meta` table.
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn set_meta(&self, key: &str, value: &str) -> Result<(), CampaignError> {
+        self.with(|c| c.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(|_| ()))
+    }
+
+    /// Writes the mutants of one problem; those already there are replaced (they are the same).
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn put_mutants(&self, problem: &str, rows: &[MutantRow]) -> Result<(), CampaignError> {
+        self.with(|c| {
+            let t = c.transaction()?;
+            {
+                let mut q = t.prepare("INSERT OR REPLACE INTO mutants VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?;
+                for r in rows {
+                    let line = i64::try_from(r.line).unwrap_or(i64::MAX);
+                    q.execute(params![
+                        problem, r.id, r.rule, r.family, r.host, line, r.name, r.diff, r.status, r.reason, r.identity
+                    ])?;
+                }
+            }
+            t.commit()
+        })
+    }
+
+    /// Writes one input of a problem with its validity and the thresholds of the correct control runs.
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn put_input(
+        &self,
+        problem: &str,
+        recipe: &str,
+        origin: &str,
+        validity: f64,
+        controls: &[(String, f64)],
+    ) -> Result<(), CampaignError> {
+        self.with(|c| {
+            let t = c.transaction()?;
+            t.execute("INSERT OR REPLACE INTO inputs VALUES (?1,?2,?3,?4)", params![problem, recipe, origin, validity])?;
+            for (name, threshold) in controls {
+                t.execute(
+                    "INSERT OR REPLACE INTO controls VALUES (?1,?2,?3,?4)",
+                    params![problem, recipe, name, threshold],
+                )?;
+            }
+            t.commit()
+        })
+    }
+
+    /// Commits evaluations of one problem, all or none.
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn put_evaluations(&self, problem: &str, rows: &[(EvaluationKey, EvaluationRow)]) -> Result<(), CampaignError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.with(|c| {
+            let t = c.transaction()?;
+            {
+                let mut q = t.prepare_cached(
+                    "INSERT OR REPLACE INTO evaluations VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+                )?;
+                for (k, r) in rows {
+                    q.execute(params![
+                        problem,
+                        k.mutant,
+                        k.recipe,
+                        k.schedule,
+                        k.seed.cast_signed(),
+                        r.end,
+                        r.official,
+                        r.truth,
+                        r.max_abs,
+                        r.max_rel,
+                        r.at.cast_signed(),
+                        r.instructions.cast_signed(),
+                        r.note
+                    ])?;
+                }
+            }
+            t.commit()
+        })
+    }
+
+    /// Writes the text of one source file of a problem, for the reports that quote it.
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn put_source(&self, problem: &str, path: &str, text: &str) -> Result<(), CampaignError> {
+        self.with(|c| {
+            c.execute("INSERT OR REPLACE INTO sources VALUES (?1,?2,?3)", params![problem, path, text]).map(|_| ())
+        })
+    }
+
+    /// Writes the finished kill matrix of one problem: what the summary was made of, so that reports need no stage.
+    ///
+    /// # Errors
+    /// `CannotWrite`; `Internal` where the matrix cannot be written as JSON.
+    pub fn put_matrix(&self, problem: &str, matrix: &KillMatrix) -> Result<(), CampaignError> {
+        let json = serde_json::to_string(matrix).map_err(|e| CampaignError::Internal(e.to_string()))?;
+        self.with(|c| c.execute("INSERT OR REPLACE INTO matrices VALUES (?1,?2)", params![problem, json]).map(|_| ()))
+    }
+
+    /// Writes the protocols, in the order of tables, as the files that they are.
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn put_protocols(&self, protocols: &[Protocol]) -> Result<(), CampaignError> {
+        let texts: Vec<String> = protocols.iter().map(Protocol::to_toml).collect();
+        let json = serde_json::to_string(&texts).map_err(|e| CampaignError::Internal(e.to_string()))?;
+        self.set_meta(PROTOCOLS, &json)
+    }
+
+    /// Every evaluation of one problem.
+    ///
+    /// # Errors
+    /// `BadRun` where the database cannot be read.
+    pub fn evaluations(&self, problem: &str) -> Result<HashMap<EvaluationKey, EvaluationRow>, CampaignError> {
+        self.with(|c| {
+            let mut q = c.prepare(
+                "SELECT mutant, recipe, schedule, seed, end, official, truth, max_abs, max_rel, at, instructions, note
+                 FROM evaluations WHERE problem = ?1",
+            )?;
+            let rows = q.query_map(params![problem], |r| {
+                let key = EvaluationKey {
+                    mutant: r.get(0)?,
+                    recipe: r.get(1)?,
+                    schedule: r.get(2)?,
+                    seed: r.get::<_, i64>(3)?.cast_unsigned(),
+                };
+                // SQLite stores a NaN as NULL; infinities survive.
+                let float = |i: usize| -> rusqlite::Result<f64> { Ok(r.get::<_, Option<f64>>(i)?.unwrap_or(f64::NAN)) };
+                let row = EvaluationRow {
+                    end: r.get(4)?,
+                    official: float(5)?,
+                    truth: float(6)?,
+                    max_abs: float(7)?,
+                    max_rel: float(8)?,
+                    at: r.get::<_, i64>(9)?.cast_unsigned(),
+                    instructions: r.get::<_, i64>(10)?.cast_unsigned(),
+                    note: r.get(11)?,
+                };
+                Ok((key, row))
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Number of evaluations committed, over all problems.
+    ///
+    /// # Errors
+    /// `BadRun` where the database cannot be read.
+    pub fn count_evaluations(&self) -> Result<u64, CampaignError> {
+        self.with(|c| c.query_row("SELECT count(*) FROM evaluations", [], |r| r.get::<_, i64>(0)))
+            .map(i64::cast_unsigned)
+    }
+
+    /// Writes a file of the run folder, whole or not at all.
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<(), CampaignError> {
+        let path = self.folder.join(name);
+        assay_tensor::safetensors_io::write_file_atomic(&path, bytes).map_err(|e| CampaignError::write(&path, e))
+    }
+}
+
+fn check_version(connection: &Connection, database: &Path) -> Result<(), CampaignError> {
+    let found: Option<String> = connection
+        .query_row("SELECT value FROM meta WHERE key = 'schema_version'", [], |r| r.get(0))
+        .optional()
+        .map_err(|e| CampaignError::BadRun { path: database.to_owned(), what: format!("not a run database ({e})") })?;
+    match found.as_deref().map(str::parse::<i64>) {
+        Some(Ok(SCHEMA_VERSION)) => Ok(()),
+        Some(Ok(other)) => Err(CampaignError::BadRun {
+            path: database.to_owned(),
+            what: format!(
+                "run database of version {other}, this build reads version {SCHEMA_VERSION}; start a new run with --out"
+            ),
+        }),
+        _ => Err(CampaignError::BadRun {
+            path: database.to_owned(),
+            what: "not a run database (it states no version)".into(),
+        }),
+    }
+}
+
+/// SQLite's error as ours: what the disk refuses is `CannotWrite`, what the file holds is `BadRun`.
+pub(crate) fn sql(database: &Path, e: &rusqlite::Error) -> CampaignError {
+    use rusqlite::ErrorCode as C;
+    match e.sqlite_error_code() {
+        Some(C::DiskFull | C::ReadOnly | C::SystemIoFailure | C::CannotOpen | C::PermissionDenied) => {
+            CampaignError::write(database, e)
+        }
+        Some(C::DatabaseBusy | C::DatabaseLocked) => {
+            CampaignError::Busy { path: database.parent().unwrap_or(database).to_owned() }
+        }
+        _ => CampaignError::BadRun { path: database.to_owned(), what: e.to_string() },
+    }
+}
+
+const SCHEMA: &str = "
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE mutants (
+  problem TEXT NOT NULL, id TEXT NOT NULL, rule TEXT NOT NULL, family TEXT NOT NULL, host INTEGER NOT NULL,
+  line INTEGER NOT NULL, name TEXT NOT NULL, diff TEXT NOT NULL, status TEXT NOT NULL, reason TEXT NOT NULL,
+  identity TEXT NOT NULL, PRIMARY KEY (problem, id)) WITHOUT ROWID;
+CREATE TABLE inputs (
+  problem TEXT NOT NULL, recipe TEXT NOT NULL, origin TEXT NOT NULL, validity REAL,
+  PRIMARY KEY (problem, recipe)) WITHOUT ROWID;
+CREATE TABLE sources (
+  problem TEXT NOT NULL, path TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (problem, path)) WITHOUT ROWID;
+CREATE TABLE matrices (problem TEXT PRIMARY KEY, matrix TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE controls (
+  problem TEXT NOT NULL, recipe TEXT NOT NULL, control TEXT NOT NULL, threshold REAL,
+  PRIMARY KEY (problem, recipe, control)) WITHOUT ROWID;
+CREATE TABLE evaluations (
+  problem TEXT NOT NULL, mutant TEXT NOT NULL, recipe TEXT NOT NULL, schedule TEXT NOT NULL, seed INTEGER NOT NULL,
+  end TEXT NOT NULL, official REAL, truth REAL, max_abs REAL, max_rel REAL, at INTEGER NOT NULL,
+  instructions INTEGER NOT NULL, note TEXT NOT NULL,
+  PRIMARY KEY (problem, mutant, recipe, schedule, seed)) WITHOUT ROWID;
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(end: &str, t: f64) -> EvaluationRow {
+        EvaluationRow {
+            end: end.into(),
+            official: t,
+            truth: t,
+            max_abs: 0.5,
+            max_rel: f64::INFINITY,
+            at: 3,
+            instructions: 9,
+            note: String::new(),
+        }
+    }
+
+    fn key(m: &str) -> EvaluationKey {
+        EvaluationKey { mutant: m.into(), recipe: "official#0".into(), schedule: "hardware".into(), seed: u64::MAX }
+    }
+
+    #[test]
+    fn evaluations_come_back_as_they_were_put_infinities_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        let store = Store::open(&run, false).unwrap();
+        let rows = [(key("a"), row("pass", 0.25)), (key("b"), row("fault", f64::INFINITY))];
+        store.put_evaluations("level1/19_relu", &rows).unwrap();
+        drop(store);
+        let store = Store::open(&run, true).unwrap();
+        let back = store.evaluations("level1/19_relu").unwrap();
+        assert_eq!(back.len(), 2);
+        for (k, r) in &rows {
+            assert_eq!(&back[k], r);
+        }
+        assert_eq!(store.count_evaluations().unwrap(), 2);
+    }
+
+    #[test]
+    fn a_second_process_is_refused_while_the_first_has_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        let _first = Store::open(&run, false).unwrap();
+        assert!(matches!(Store::open(&run, true), Err(CampaignError::Busy { .. })));
+    }
+
+    #[test]
+    fn an_existing_run_is_not_overwritten_and_a_missing_one_not_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        assert!(matches!(Store::open(&run, true), Err(CampaignError::BadRun { .. })));
+        assert!(!run.exists(), "a refused resume leaves nothing behind");
+        drop(Store::open(&run, false).unwrap());
+        assert!(matches!(Store::open(&run, false), Err(CampaignError::BadRun { .. })));
+    }
+
+    #[test]
+    fn a_database_of_another_version_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        let store = Store::open(&run, false).unwrap();
+        store.set_meta("schema_version", "999").unwrap();
+        drop(store);
+        let e = Store::open(&run, true).err().unwrap().to_string();
+        assert!(e.contains("version 999"), "{e}");
+        let e = Store::read(&run).err().unwrap().to_string();
+        assert!(e.contains("version 999"), "{e}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_a_bad_run() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("run.db"), "not a database, but long enough to be read as a header of one").unwrap();
+        assert!(matches!(Store::read(dir.path()), Err(CampaignError::BadRun { .. })));
+        assert!(matches!(Store::open(dir.path(), true), Err(CampaignError::BadRun { .. })));
+    }
+
+    #[test]
+    fn an_unwritable_place_is_cannot_write() {
+        assert!(matches!(Store::open(Path::new("/proc/assay-run"), false), Err(CampaignError::CannotWrite { .. })));
+    }
+}
