@@ -183,7 +183,10 @@ impl CompileError {
             let Some((place, message)) = split_error(text) else { continue };
             let line = place.strip_suffix(')').and_then(|p| p.rsplit_once('('));
             let line = line.filter(|(f, _)| *f == file || f.strip_prefix('/') == Some(&file));
-            let line = line.and_then(|(_, n)| n.parse().ok());
+            let mut line = line.and_then(|(_, n)| n.parse().ok());
+            if place == "At end of source" {
+                line = u32::try_from(unit.source.lines().count().max(1)).ok();
+            }
             lines.push(LogLine { line, message: message.to_owned() });
         }
         if lines.is_empty() {
@@ -207,7 +210,14 @@ impl CompileError {
 
 /// Place and message of a log line that states an error.
 fn split_error(text: &str) -> Option<(&str, &str)> {
-    for mark in [": error: ", ": catastrophic error: ", ": internal error: ", "; fatal   : ", "fatal   : "] {
+    for mark in [
+        ": error: ",
+        ": catastrophic error: ",
+        ": internal error: ",
+        "; error   : ",
+        "; fatal   : ",
+        "fatal   : ",
+    ] {
         if let Some((place, message)) = text.split_once(mark) {
             return Some((place, message));
         }
@@ -358,9 +368,11 @@ impl Job<'_> {
             return Err(reject(None, "the source contains a NUL byte".into()));
         }
         let lexed = lex(&unit.source);
-        let mut roots = include_roots(self.compiler.pool.install());
-        roots.extend(self.dirs.iter().cloned());
-        let roots = Roots { dirs: roots, unconfined: self.compiler.unconfined };
+        let roots = Roots {
+            bundled: include_roots(self.compiler.pool.install()),
+            given: self.dirs.clone(),
+            unconfined: self.compiler.unconfined,
+        };
         includes::check(&lexed, &roots).map_err(|refusal| reject(Some(refusal.line), refusal.message))?;
         let own_define = |shape: &Shape| self.options.defines.iter().any(|(n, _)| shape.macros.contains(n));
         let shape = analyse(&lexed).ok().filter(|shape| !own_define(shape));
@@ -387,7 +399,7 @@ impl Job<'_> {
             let is_new = |name: &str, function| {
                 !known.contains_key(&(key.clone(), Names { name: name.to_owned(), function }))
             };
-            for name in &shape.functions {
+            for name in shape.functions.union(&shape.names) {
                 if !entry.functions.contains(name) && is_new(name, true) {
                     entry.functions.push(name.clone());
                 }
@@ -407,7 +419,7 @@ impl Job<'_> {
                 .chain(macros.chunks(NAMES_PER_CALL).map(|m| (&[][..], m)));
             for (functions, macros) in chunks {
                 let probe = Probe::new(includes, functions, macros);
-                let answer = self.call(&probe.program, vec![], true);
+                let answer = self.call(&probe.program, "probe.cu", vec![], true);
                 let log = match answer {
                     Ok((log, _)) => log,
                     Err(CallError::Setup(error)) => {
@@ -435,7 +447,10 @@ impl Job<'_> {
                 shape.functions.iter().map(|f| (f, ask(f, true))).collect();
             let macros_free =
                 shape.macros.iter().all(|m| prelude::macro_body(m).is_some() || ask(m, false) == Some(false));
-            if !macros_free || functions.iter().any(|(_, answer)| answer.is_none()) {
+            // A type or value that exists outside already is the compiler's to judge.
+            let names_free =
+                shape.names.iter().all(|n| shape.functions.contains(n) || ask(n, true) == Some(false));
+            if !macros_free || !names_free || functions.iter().any(|(_, answer)| answer.is_none()) {
                 candidate.shape = None;
                 continue;
             }
@@ -472,12 +487,13 @@ impl Job<'_> {
     fn call(
         &self,
         program: &str,
+        file: &str,
         names: Vec<String>,
         check_only: bool,
     ) -> Result<(String, Option<Output>), CallError> {
         let request = CompileRequest {
             source: program.to_owned(),
-            file_name: "assay-program.cu".into(),
+            file_name: batch::label(file),
             options: self.flags.clone(),
             headers: prelude::HEADERS.iter().map(|h| ((*h).to_owned(), "\n".to_owned())).collect(),
             names,
@@ -512,7 +528,7 @@ impl Job<'_> {
                     part.kernels.iter().map(move |k| batch::name_expression(at, k, part.shape))
                 })
                 .collect();
-            match self.call(&batch::program(&parts), names, false) {
+            match self.call(&batch::program(&parts), "batch.cu", names, false) {
                 Ok((_, Some(output))) => {
                     let ptx: Arc<str> = batch::clean_ptx(&output.ptx).into();
                     let mut lowered = output.kernels.into_iter();
@@ -559,7 +575,7 @@ impl Job<'_> {
     /// Compiles a unit on its own, as its text stands.
     fn alone(&self, unit: &Unit) -> Outcome {
         let fail = |kind, message| Err(CompileError::new(kind, &unit.file, None, message));
-        match self.call(&batch::alone(&unit.source, &unit.file), unit.kernels.clone(), false) {
+        match self.call(&batch::alone(&unit.source, &unit.file), &unit.file, unit.kernels.clone(), false) {
             Ok((log, Some(output))) => {
                 let mut image = Image::empty(batch::clean_ptx(&output.ptx).into());
                 image.log = log;

@@ -4,11 +4,14 @@
 //! second lock; where they are not (`unconfined`) it is the only one and refuses more: names of headers that do not
 //! exist, and conditions on macros that could paste a name together.
 //!
+//! Headers in given folders are followed; NVRTC's own are not looked into.
+//!
 //! Missed: nothing known; inline assembly cannot include (ptxas refuses `.include`).
 
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-use crate::lex::{HAS_WORDS, INCLUDE_WORDS, Kind, Lexed, Token};
+use crate::lex::{HAS_WORDS, INCLUDE_WORDS, Kind, Lexed, Token, lex};
 use crate::prelude;
 
 /// Why a unit was refused, and where.
@@ -20,13 +23,38 @@ pub(crate) struct Refusal {
 
 /// The folders that headers may come from.
 pub(crate) struct Roots {
-    pub dirs: Vec<PathBuf>,
+    /// NVRTC's own: their headers are not looked into.
+    pub bundled: Vec<PathBuf>,
+    /// Folders given with `-I`: their headers are checked like the unit.
+    pub given: Vec<PathBuf>,
     pub unconfined: bool,
 }
 
+/// Where a name leads.
+enum Header {
+    Trusted,
+    Given(PathBuf),
+}
+
+/// Longest header looked into, in bytes.
+const MAX_HEADER_BYTES: u64 = 16 << 20;
+
 impl Roots {
+    /// The compiler looks beside the including file first, then in the folders in order.
+    fn find(&self, name: &str, beside: Option<&Path>) -> Option<Header> {
+        let given = |dir: &Path| Some(dir.join(name)).filter(|path| path.is_file()).map(Header::Given);
+        if let Some(found) = beside.and_then(given) {
+            return Some(found);
+        }
+        let bundled = self.bundled.iter().any(|dir| dir.join(name).is_file());
+        if bundled || prelude::HEADERS.contains(&name) {
+            return Some(Header::Trusted);
+        }
+        self.given.iter().find_map(|dir| given(dir))
+    }
+
     fn has(&self, name: &str) -> bool {
-        prelude::HEADERS.contains(&name) || self.dirs.iter().any(|dir| dir.join(name).is_file())
+        self.find(name, None).is_some()
     }
 }
 
@@ -34,8 +62,35 @@ fn refuse<T>(line: u32, message: String) -> Result<T, Refusal> {
     Err(Refusal { line, message })
 }
 
-/// Checks every place where `lexed` names a file.
+/// Checks every place where `lexed` names a file, and the headers of given folders that it leads to.
 pub(crate) fn check(lexed: &Lexed, roots: &Roots) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    // Headers to look into, with the unit's line that leads there.
+    let mut next = Vec::new();
+    check_text(lexed, roots, None, &mut |line, path| next.push((line, path)))?;
+    while let Some((line, path)) = next.pop() {
+        if !seen.insert(path.clone()) {
+            continue;
+        }
+        let refusal = |why: String| Refusal { line, message: format!("header `{}`: {why}", path.display()) };
+        let size = std::fs::metadata(&path).map_err(|e| refusal(e.to_string()))?.len();
+        if size > MAX_HEADER_BYTES {
+            return Err(refusal(format!("{size} bytes, more than the {MAX_HEADER_BYTES} allowed")));
+        }
+        let bytes = std::fs::read(&path).map_err(|e| refusal(e.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| refusal("not UTF-8".into()))?;
+        check_text(&lex(&text), roots, path.parent(), &mut |_, found| next.push((line, found)))
+            .map_err(|inner| refusal(format!("line {}: {}", inner.line, inner.message)))?;
+    }
+    Ok(())
+}
+
+fn check_text(
+    lexed: &Lexed,
+    roots: &Roots,
+    beside: Option<&Path>,
+    found: &mut dyn FnMut(u32, PathBuf),
+) -> Result<(), Refusal> {
     let tokens = &lexed.tokens;
     let pastes = tokens.iter().any(|t| lexed.str(t) == "##" || lexed.str(t) == "%:%:");
     let word = |t: &Token| &lexed.text[t.start..t.end];
@@ -44,7 +99,10 @@ pub(crate) fn check(lexed: &Lexed, roots: &Roots) -> Result<(), Refusal> {
             && let Some(name) = tokens.get(at + 1).filter(|t| t.directive && !t.opens_directive)
         {
             if INCLUDE_WORDS.contains(&word(name)) {
-                directive(lexed, roots, name, tokens.get(at + 2))?;
+                let header = directive(lexed, roots, beside, name, tokens.get(at + 2))?;
+                if let Header::Given(path) = header {
+                    found(name.line, path);
+                }
             }
             if roots.unconfined && pastes && matches!(word(name), b"if" | b"elif") {
                 condition(lexed, at)?;
@@ -64,7 +122,13 @@ pub(crate) fn check(lexed: &Lexed, roots: &Roots) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn directive(lexed: &Lexed, roots: &Roots, name: &Token, argument: Option<&Token>) -> Result<(), Refusal> {
+fn directive(
+    lexed: &Lexed,
+    roots: &Roots,
+    beside: Option<&Path>,
+    name: &Token,
+    argument: Option<&Token>,
+) -> Result<Header, Refusal> {
     let directive = lexed.str(name);
     let Some(header) = argument.filter(|t| t.directive && t.kind == Kind::Header) else {
         return refuse(
@@ -78,8 +142,8 @@ fn directive(lexed: &Lexed, roots: &Roots, name: &Token, argument: Option<&Token
     let spelled = lexed.str(header);
     let inner = plain_name(spelled)
         .map_err(|why| Refusal { line: name.line, message: format!("`#include {spelled}`: {why}") })?;
-    if roots.has(inner) {
-        return Ok(());
+    if let Some(header) = roots.find(inner, beside) {
+        return Ok(header);
     }
     refuse(
         name.line,
@@ -199,12 +263,11 @@ fn plain_name(spelled: &str) -> Result<&str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lex::lex;
 
     fn roots(unconfined: bool) -> (tempfile::TempDir, Roots) {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("cuda_fp16.h"), "").unwrap();
-        let roots = Roots { dirs: vec![dir.path().to_owned()], unconfined };
+        let roots = Roots { bundled: vec![dir.path().to_owned()], given: vec![], unconfined };
         (dir, roots)
     }
 
@@ -244,6 +307,25 @@ mod tests {
         for source in allowed {
             assert_eq!(check(&lex(source), &roots), Ok(()), "{source}");
         }
+    }
+
+    #[test]
+    fn headers_of_given_folders_are_looked_into() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("sub")).unwrap();
+        for (name, text) in [
+            ("a.h", "#include \"sub/b.h\"\n"),
+            ("sub/b.h", "#include \"c.h\"\n#include <a.h>\n"),
+            ("sub/c.h", "\n"),
+            ("bad.h", "\n#include \"/etc/passwd\"\n"),
+        ] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let roots = Roots { bundled: vec![], given: vec![dir.path().to_owned()], unconfined: true };
+        assert_eq!(check(&lex("#include \"a.h\""), &roots), Ok(()));
+        let refusal = check(&lex("\n#include <bad.h>"), &roots).expect_err("refused");
+        assert_eq!(refusal.line, 2);
+        assert!(refusal.message.contains("bad.h`: line 2: `#include"), "{}", refusal.message);
     }
 
     #[test]

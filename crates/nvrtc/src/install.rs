@@ -134,8 +134,7 @@ fn install(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Install, NvrtcError> {
     let arch = std::env::consts::ARCH;
-    let expected =
-        WHEELS.iter().find(|(a, _)| *a == arch && cfg!(target_os = "linux")).map(|(_, hash)| *hash);
+    let expected = WHEELS.iter().find(|(a, _)| *a == arch).map(|(_, hash)| *hash);
     let expected = expected
         .ok_or_else(|| NvrtcError::Platform { platform: format!("{} {arch}", std::env::consts::OS) })?;
     fs::create_dir_all(cache).map_err(NvrtcError::io("create", cache))?;

@@ -14,7 +14,8 @@
 //! Missed: host code is not compiled; CUDA dynamic parallelism is refused (`cudaLaunchDevice` is not defined); the
 //! identity takes two kernels with different register allocation for different.
 
-#![cfg(unix)]
+#[cfg(not(target_os = "linux"))]
+compile_error!("NVRTC comes as a Linux library, and its workers are confined by Linux means");
 
 mod batch;
 mod compiler;

@@ -16,6 +16,7 @@ use crate::install::{Install, setup_answer, setup_request};
 use crate::protocol::{
     Answer, CompileRequest, Compiled, MAX_FRAME_BYTES, Request, WorkerLimits, write_frame,
 };
+use crate::worker::OUT_OF_TIME;
 
 /// How to start a compile worker: a program that calls [`crate::worker_main`] when run with these arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,6 +169,7 @@ impl Worker {
                     return match status.signal() {
                         Some(libc::SIGXCPU) => "used up its processor time".into(),
                         Some(signal) => format!("was ended by signal {signal}"),
+                        None if status.code() == Some(OUT_OF_TIME) => "used up its processor time".into(),
                         None => format!("ended with exit code {}", status.code().unwrap_or(-1)),
                     };
                 }
