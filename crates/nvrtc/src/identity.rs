@@ -11,8 +11,8 @@
 //! allocation is another identity). Not seen: the order of variables in memory, which only an access out of bounds
 //! can tell.
 //!
-//! Source: layout measured on objects of CUDA 13.5; names of section types and attributes from `cuda/elf` listings of
-//! `nvdisasm` and `cuobjdump -elf`.
+//! Source: read off objects of NVRTC 13.5 with `readelf`; attribute numbers are those that `cuobjdump -elf` names
+//! `EIATTR_…`. The tests compare kernels alone and in batches, so that a change of the format shows.
 
 use std::collections::HashMap;
 

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use assay_nvrtc::{Limits, Options, Unit};
 use common::{compiler, compiler_with, single, unit};
 
@@ -107,7 +109,10 @@ fn identity_is_the_same_alone_and_in_every_batch() {
     ];
     for order in orders {
         let batch: Vec<Unit> = order.iter().map(|&i| all[i].clone()).collect();
-        for (&index, result) in order.iter().zip(wide.compile(&Options::default(), &batch)) {
+        let results = wide.compile(&Options::default(), &batch);
+        let calls: BTreeSet<*const u8> = results.iter().flatten().map(|i| i.ptx.as_ptr()).collect();
+        assert!(calls.len() <= order.len() / 2, "{} calls for {} units", calls.len(), order.len());
+        for (&index, result) in order.iter().zip(results) {
             let image = result.unwrap_or_else(|e| panic!("{e}\n{}", all[index].source));
             assert_eq!(image.identity, alone[index], "{}", all[index].source);
             for entry in image.entries.values() {
@@ -115,7 +120,7 @@ fn identity_is_the_same_alone_and_in_every_batch() {
             }
         }
     }
-    let distinct: std::collections::BTreeSet<_> = alone.iter().flat_map(|i| i.values()).collect();
+    let distinct: BTreeSet<_> = alone.iter().flat_map(|i| i.values()).collect();
     // Two cases are the same kernel but for a pragma that the compiler follows anyway.
     assert!(distinct.len() + 1 >= alone.iter().map(|i| i.len()).sum::<usize>());
 }
