@@ -23,6 +23,9 @@ type Result<T> = std::result::Result<T, PtxError>;
 /// look-up linear in the text.
 const MAX_SCOPES: usize = 64;
 
+/// Most digits that a register number of a `%r<N>` declaration has: those of `u64::MAX`.
+const MAX_DIGITS: usize = 20;
+
 /// What a name in a scope stands for.
 #[derive(Debug, Clone, Copy)]
 enum Name {
@@ -107,9 +110,7 @@ impl<'a> Body<'a> {
 
     /// The register or symbol called `name` in the innermost scope that has one.
     fn lookup(&mut self, name: &'a str) -> Option<Found> {
-        let bytes = name.as_bytes();
-        let digits = bytes.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-        let (prefix, number) = name.split_at(name.len() - digits);
+        let digits = name.bytes().rev().take_while(|b| b.is_ascii_digit()).take(MAX_DIGITS).count();
         for depth in (0..self.scopes.len()).rev() {
             let scope = &self.scopes[depth];
             if let Some(found) = scope.names.get(name) {
@@ -121,12 +122,17 @@ impl<'a> Body<'a> {
                     Name::Return(i) => Found::Symbol(SymbolRef::Return(i)),
                 });
             }
-            if digits > 0
-                && !scope.ranges.is_empty()
-                && let Some((count, ty)) = scope.ranges.get(prefix)
-            {
-                let plain = digits == 1 || !number.starts_with('0');
-                if plain && number.parse::<u64>().is_ok_and(|n| n < *count) {
+            if scope.ranges.is_empty() {
+                continue;
+            }
+            // `%r12` is of `%r<13>` or, since a prefix may end in digits, of `%r1<3>`.
+            for len in (1..=digits).rev() {
+                let (prefix, number) = name.split_at(name.len() - len);
+                let plain = len == 1 || !number.starts_with('0');
+                if plain
+                    && let Some((count, ty)) = scope.ranges.get(prefix)
+                    && number.parse::<u64>().is_ok_and(|n| n < *count)
+                {
                     let ty = *ty;
                     return Some(Found::Reg(self.register(depth, name, ty)));
                 }

@@ -562,4 +562,6 @@ special! {
     ReservedSmemOffsetCap "%reserved_smem_offset_cap" B32,
     ReservedSmemOffset0 "%reserved_smem_offset_0" B32, ReservedSmemOffset1 "%reserved_smem_offset_1" B32,
     CurrentGraphExec "%current_graph_exec" U64,
+    // The two that cooperative groups read for a grid-wide barrier.
+    Envreg1 "%envreg1" B32, Envreg2 "%envreg2" B32,
 }

@@ -197,9 +197,14 @@ impl<'a> Parser<'a> {
         PtxError::Invalid { line, column, what }
     }
 
+    /// What Assay does not know; at the very end of the text it was more likely cut there.
     pub fn unsupported(&self, span: Span, spelling: &str) -> PtxError {
+        let rest = self.text.get(span.end as usize..).unwrap_or("");
+        if matches!(rest.trim_ascii(), "" | ".") {
+            return self.syntax(span, format!("the text ends after `{}`", shorten(spelling)));
+        }
         let (line, _) = line_col(self.text, span.start);
-        PtxError::Unsupported { spelling: spelling.to_string(), line }
+        PtxError::Unsupported { spelling: shorten(spelling).to_string(), line }
     }
 
     pub fn expected(&self, what: &str) -> PtxError {
@@ -212,11 +217,8 @@ impl<'a> Parser<'a> {
         self.syntax(self.tok.span(), format!("expected {what}, found {found}"))
     }
 
-    /// An unknown directive; a text that ends right here was more likely cut.
+    /// The current token, a directive, is unknown.
     pub fn unknown_directive(&self) -> PtxError {
-        if self.tok.span().end as usize == self.text.len() {
-            return self.syntax(self.tok.span(), format!("the text ends after `{}`", shorten(self.tok.text)));
-        }
         self.unsupported(self.tok.span(), self.tok.text)
     }
 
@@ -236,10 +238,11 @@ impl<'a> Parser<'a> {
         let mut address_bits = 32;
         while self.tok.kind != Kind::Eof {
             if self.tok.kind == Kind::Directive && self.tok.text == ".address_size" {
-                let directive = self.bump()?.span();
+                self.bump()?;
+                let span = self.tok.span();
                 address_bits = self.integer("32 or 64")?;
                 if address_bits != 64 {
-                    return Err(self.unsupported(directive, &format!(".address_size {address_bits}")));
+                    return Err(self.unsupported(span, &format!(".address_size {address_bits}")));
                 }
             } else {
                 self.item()?;
