@@ -236,7 +236,7 @@ impl<'a> Parser<'a> {
         };
         self.bump()?;
         let mut out: Vec<(&'a str, Variable)> = Vec::new();
-        self.variable_list(space, Linkage::Internal, Some(()), &mut out)?;
+        self.variable_list(space, Linkage::Internal, true, &mut out)?;
         for (name, variable) in out {
             // Fewer variables than bytes of text, which fit u32.
             let meaning = Name::Variable(body.function.variables.len() as u32);

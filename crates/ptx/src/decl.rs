@@ -151,12 +151,12 @@ impl<'a> Parser<'a> {
     }
 
     /// The declarations after a space directive, up to and with the semicolon. `local` is set in a
-    /// function's body: initialisers may not stand on `.local` and `.param` variables.
+    /// function's body, where nothing may be left without a size.
     pub fn variable_list(
         &mut self,
         space: Space,
         linkage: Linkage,
-        local: Option<()>,
+        local: bool,
         out: &mut Vec<(&'a str, Variable)>,
     ) -> Result<()> {
         let head_span = self.tok.span();
@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
                 self.bump()?;
                 self.initialiser(&mut variable, &head, &mut dims)?;
                 variable.has_init = true;
-            } else if variable.is_unsized && !(linkage == Linkage::Extern && local.is_none()) {
+            } else if variable.is_unsized && (local || linkage != Linkage::Extern) {
                 return Err(self.invalid(span, format!("`{}` needs a size, being defined here", name.text)));
             }
             out.push((name.text, variable));
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
                     continue;
                 }
             } else {
-                if starts.is_empty() && !dims.is_empty() {
+                if starts.is_empty() && !dims.is_empty() && self.tok.kind != Kind::Str {
                     return Err(self.expected("`{`"));
                 }
                 if total.is_some_and(|t| pos >= t) {

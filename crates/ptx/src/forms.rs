@@ -93,6 +93,9 @@ pub(crate) struct Form {
     pub shapes: Vec<Vec<Slot>>,
 }
 
+/// Sets a modifier that is either there or not.
+type SetFlag = fn(&mut Mods);
+
 /// What a modifier word means. Words with several meanings are told apart by the opcode.
 #[derive(Debug, Clone, Copy)]
 enum Word {
@@ -118,7 +121,7 @@ enum Word {
     Shape(Shape),
     Level(Level),
     Popc,
-    Flag(fn(&mut Mods)),
+    Flag(SetFlag),
     /// Says nothing about the result: eviction priorities, prefetch sizes.
     Hint,
 }
@@ -235,7 +238,7 @@ fn all_words() -> Vec<(&'static str, Word)> {
     ];
     w.extend(shapes.iter().map(|&(s, m, n, k)| (s, Word::Shape(Shape { m, n, k }))));
     w.push(("popc", Word::Popc));
-    let flags: [(&'static str, fn(&mut Mods)); 22] = [
+    let flags: [(&'static str, SetFlag); 22] = [
         ("ftz", |m| m.ftz = true),
         ("noftz", |m| m.noftz = true),
         ("sat", |m| m.sat = true),

@@ -338,7 +338,7 @@ impl<'a> Parser<'a> {
     fn module_variable(&mut self, space: Space, linkage: Linkage) -> Result<()> {
         self.bump()?;
         let mut out = Vec::new();
-        self.variable_list(space, linkage, None, &mut out)?;
+        self.variable_list(space, linkage, false, &mut out)?;
         for (name, variable) in out {
             self.declare_variable(name, variable)?;
         }
