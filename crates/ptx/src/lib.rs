@@ -6,7 +6,7 @@
 //!
 //! The way of the data: `lexer` (tokens, no copies) → `parser`, `decl`, `body` (names, scopes,
 //! labels) → `forms` (a spelling's row of the table in [`isa`]) → `check` (operands against the
-//! row) → [`Module`]; [`cfg`] then finds basic blocks and where branches meet again.
+//! row) → [`Module`]; [`mod@cfg`] then finds basic blocks and where branches meet again.
 //!
 //! Missed: textures, surfaces, `wgmma`, `cp.async.bulk`, `mbarrier`, video instructions other
 //! than `vabsdiff4`, `.alias`, variable argument lists, vector registers, constant expressions and

@@ -1,7 +1,7 @@
 //! Real NVRTC output: the samples of `testdata/ptx/parse` and the spellings that NVRTC was seen to
 //! emit.
 
-mod support;
+use crate::support;
 
 use assay_ptx::{Function, Op, Operand, PtxError, Space, Special, SymbolRef, Ty, parse_module};
 

@@ -1,6 +1,6 @@
 //! Hostile and broken texts: an error or a sound module, never a panic, never much memory.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,12 @@
 //! Small texts, good and bad, with what they must give.
 
-mod support;
+use crate::support;
 
+use crate::support::kernel;
 use assay_ptx::{
     Base, Cmp, ControlFlow, Function, Imm, Instr, Module, Op, Operand, PtxError, RegId, Space, Special,
     SymbolRef, Ty, parse_module,
 };
-use support::kernel;
 
 fn parse(extra: &str, body: &str) -> Module {
     let text = kernel(extra, body);
