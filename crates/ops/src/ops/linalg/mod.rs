@@ -1,0 +1,13 @@
+//! Matrix products and convolutions.
+
+pub mod bmm;
+pub mod conv1d;
+pub mod conv2d;
+pub mod conv3d;
+pub mod conv_transpose1d;
+pub mod conv_transpose2d;
+pub mod conv_transpose3d;
+pub mod linear;
+pub mod matmul;
+pub mod mm;
+pub mod mv;

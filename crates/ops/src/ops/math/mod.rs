@@ -1,0 +1,30 @@
+//! Element-wise arithmetic and comparisons.
+
+pub mod abs;
+pub mod add;
+pub mod clamp;
+pub mod div;
+pub mod eq;
+pub mod erf;
+pub mod exp;
+pub mod expm1;
+pub mod floor_divide;
+pub mod ge;
+pub mod gt;
+pub mod le;
+pub mod log;
+pub mod log1p;
+pub mod lt;
+pub mod masked_fill;
+pub mod maximum;
+pub mod minimum;
+pub mod mul;
+pub mod ne;
+pub mod neg;
+pub mod pow;
+pub mod reciprocal;
+pub mod remainder;
+pub mod rsqrt;
+pub mod sqrt;
+pub mod sub;
+pub mod where_op;

@@ -1,0 +1,24 @@
+//! `sqrt`.
+
+use crate::array::Value;
+use crate::error::Fault;
+use crate::kernels::elementwise::unary;
+use crate::op::{Args, Cx, Kind, Param, op};
+use crate::real::Real;
+
+op! {
+    /// Square root; NaN below 0.
+    ///
+    /// Shapes: any, kept. A number gives a number.
+    /// Errors: none.
+    /// Source: `torch.sqrt`.
+    "sqrt", eval, [Param::needed("input", Kind::Operand)]
+}
+
+fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {
+    unary(args.take("input"), f::<T>, f::<f64>)
+}
+
+fn f<R: Real>(x: R) -> R {
+    x.sqrt()
+}

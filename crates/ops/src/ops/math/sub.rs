@@ -1,0 +1,39 @@
+//! `sub`.
+
+use crate::array::{Scalar, Value};
+use crate::error::Fault;
+use crate::kernels::elementwise::arithmetic;
+use crate::op::{Args, Cx, Kind, Param, op};
+use crate::ops::number;
+use crate::real::Real;
+
+op! {
+    /// `input - alpha * other`; integers wrap.
+    ///
+    /// Shapes: any two that broadcast. Two numbers give a number.
+    /// Errors: no broadcast, or bool tensors.
+    /// Source: `torch.sub`.
+    "sub", eval,
+    [
+        Param::needed("input", Kind::Operand),
+        Param::needed("other", Kind::Operand),
+        Param::int("alpha", Kind::Number, 1),
+    ]
+}
+
+fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
+    let (a, mut b) = (args.take("input"), args.take("other"));
+    let alpha = args.number("alpha")?;
+    if alpha != Scalar::Int(1) {
+        let mut scale = Args::new(super::mul::OP.params, vec![b, Value::Scalar(alpha)]);
+        b = super::mul::eval(&mut scale, cx)?;
+    }
+    arithmetic(
+        a,
+        b,
+        |x, y| x - y,
+        i64::wrapping_sub,
+        |x, y| number(x, y, i64::checked_sub, |x, y| x - y),
+        None,
+    )
+}

@@ -1,0 +1,29 @@
+//! `argmin`.
+
+use crate::array::{Array, Value};
+use crate::error::Fault;
+use crate::kernels::reduce::{beats_min, extreme};
+use crate::op::{Args, Cx, Kind, Param, op};
+use crate::real::Real;
+
+op! {
+    /// Index of the smallest element as int64: the first where several are equal; the first NaN where there is one. Without
+    /// `dim`, the index into the flattened tensor.
+    ///
+    /// Shapes: any; `dim` (all where absent) is dropped, or kept with size 1 by `keepdim`.
+    /// Errors: a dimension out of range; no terms; bools.
+    /// Source: `torch.argmin`.
+    "argmin", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInt), Param::flag("keepdim", false)]
+}
+
+fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {
+    let x = args.tensor("input")?;
+    let dims = args.opt_int("dim")?.map(|d| vec![d]);
+    let keepdim = args.flag("keepdim")?;
+    let index: Array<i64> = match x {
+        Value::Float(x) => extreme(x, dims, keepdim, beats_min)?.1,
+        Value::Int(x) => extreme(x, dims, keepdim, |x, y| x < y)?.1,
+        other => return Err(Fault(format!("argmin is not defined for {}", other.what()))),
+    };
+    Ok(Value::Int(index))
+}
