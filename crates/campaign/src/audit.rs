@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::stage::{self, Outcome};
 use crate::store::Store;
+use crate::verdict::{self, ProtocolVerdict};
 use crate::{CampaignError, Progress};
 
 /// Resamples of the bootstrap.
@@ -75,7 +76,7 @@ impl Context<'_> {
     /// origin first.
     pub(crate) fn recipes(&self, problem: &Problem) -> Result<Vec<Asked>, CampaignError> {
         let targeted: Vec<String> = targeted_recipes(problem).into_iter().map(|(r, _)| r.to_string()).collect();
-        let key = format!("{}/{}", problem.level, problem.id);
+        let key = problem.key();
         let mut asked: Vec<String> = Vec::new();
         for p in self.protocols {
             asked.extend(p.recipes(&key, &targeted, |_| Vec::new()));
@@ -171,7 +172,7 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
             Outcome::BaselineFailed(reason) => {
                 progress.note(&reason);
                 baselines_failed.push(FailedBaseline {
-                    problem: format!("{}/{}", problem.level, problem.id),
+                    problem: problem.key(),
                     name: problem.name.clone(),
                     reason,
                 });
@@ -242,7 +243,10 @@ fn manifest(config: &AuditConfig) -> Value {
     let problems: BTreeMap<String, Value> = config
         .problems
         .iter()
-        .map(|p| (p.key(), json!({ "problem_toml": sha(p.toml.as_bytes()), "kernel_cu": sha(p.kernel_source.as_bytes()) })))
+        .map(|p| {
+            let (toml, kernel) = p.digests();
+            (p.key(), json!({ "problem_toml": toml, "kernel_cu": kernel }))
+        })
         .collect();
     let protocols: BTreeMap<&str, String> =
         config.protocols.iter().map(|p| (p.name.as_str(), sha(p.to_toml().as_bytes()))).collect();
@@ -309,6 +313,34 @@ fn environment(config: &AuditConfig) -> Environment {
 }
 
 
+/// Runs `work` with a context that keeps nothing: in memory, the built-in protocols' inputs.
+fn without_a_folder<T: Send>(
+    jobs: usize,
+    seed: u64,
+    progress: &dyn Progress,
+    protocols: &[Protocol],
+    work: impl FnOnce(&Context<'_>) -> Result<T, CampaignError> + Send,
+) -> Result<T, CampaignError> {
+    let store = Store::in_memory()?;
+    let never = AtomicBool::new(false);
+    let context = Context {
+        store: &store,
+        progress,
+        compile_options: assay_nvrtc::Options::default(),
+        seed,
+        protocols,
+        interrupt: &never,
+        compile_nanos: AtomicU64::new(0),
+        compiled: AtomicU64::new(0),
+        evaluations: AtomicU64::new(0),
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs)
+        .build()
+        .map_err(|e| CampaignError::Internal(format!("threads: {e}")))?;
+    pool.install(|| work(&context))
+}
+
 /// The gate alone: every input of the protocols and the targeted ones, references, ragged shapes, sanitizer. Gives
 /// what is wrong with the substrate, if anything is.
 ///
@@ -322,22 +354,21 @@ pub fn verify(
     progress: &dyn Progress,
 ) -> Result<Option<String>, CampaignError> {
     let protocols = assay_measure::builtin().map_err(|e| CampaignError::Internal(e.to_string()))?;
-    let store = Store::in_memory()?;
-    let never = AtomicBool::new(false);
-    let context = Context {
-        store: &store,
-        progress,
-        compile_options: assay_nvrtc::Options::default(),
-        seed,
-        protocols: &protocols,
-        interrupt: &never,
-        compile_nanos: AtomicU64::new(0),
-        compiled: AtomicU64::new(0),
-        evaluations: AtomicU64::new(0),
-    };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs)
-        .build()
-        .map_err(|e| CampaignError::Internal(format!("threads: {e}")))?;
-    pool.install(|| stage::gate_only(&context, compiler, problem))
+    without_a_folder(jobs, seed, progress, &protocols, |context| stage::gate_only(context, compiler, problem))
+}
+
+/// What each built-in protocol says of another implementation of a problem: `source` is a whole `kernel.cu`.
+///
+/// # Errors
+/// `Input` where the source does not compile or launch, or the problem's own substrate fails its gate.
+pub fn judge_source(
+    problem: &Problem,
+    source: &str,
+    compiler: &Compiler,
+    jobs: usize,
+) -> Result<Vec<ProtocolVerdict>, CampaignError> {
+    let protocols = assay_measure::builtin().map_err(|e| CampaignError::Internal(e.to_string()))?;
+    without_a_folder(jobs, 0, &crate::Silent, &protocols, |context| {
+        verdict::verdicts(context, compiler, problem, source, &protocols)
+    })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use assay_problems::{Plan, PlanArg, PlanStep};
+use assay_problems::{Plan, PlanArg, PlanOp};
 use assay_ptx::{Module, Param};
 use assay_simt::{
     Arg, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role, Sanitize, Schedule, Session, Status,
@@ -126,20 +126,20 @@ pub fn execute(
             }
         }
     }
-    for step in &plan.steps {
+    for step in &plan.ops {
         let outcome = match step {
-            PlanStep::Memset { name, offset_bytes, value, bytes } => {
-                let Some(&p) = pointers.get(name.as_str()) else {
-                    run.end = End::Fault(format!("cudaMemset of `{name}`, which is no buffer"));
+            PlanOp::Memset { buffer, offset_bytes, value, len_bytes, .. } => {
+                let Some(&p) = pointers.get(buffer.as_str()) else {
+                    run.end = End::Fault(format!("cudaMemset of `{buffer}`, which is no buffer"));
                     return run;
                 };
-                if let Err(e) = session.memset(p, *offset_bytes, *value, *bytes) {
+                if let Err(e) = session.memset(p, *offset_bytes, *value, *len_bytes) {
                     run.end = End::Fault(e.to_string());
                     return run;
                 }
                 continue;
             }
-            PlanStep::Launch(launch) => {
+            PlanOp::Launch(launch) => {
                 let Some(entry) = exe.entries.get(&launch.kernel) else {
                     run.end = End::Fault(format!("no kernel `{}` in the compiled image", launch.kernel));
                     return run;
@@ -209,7 +209,7 @@ pub fn execute(
     run
 }
 
-/// Arguments of a launch as the kernel's parameters want them; numbers are converted as C++ does at a call.
+/// Arguments of a launch as the kernel's parameters want them; the launcher has converted numbers to their types.
 fn bind(params: &[Param], args: &[PlanArg], pointers: &BTreeMap<&str, Ptr>) -> Result<Vec<Arg>, String> {
     if params.len() != args.len() {
         return Err(format!("{} arguments for {} parameters", args.len(), params.len()));
@@ -217,33 +217,18 @@ fn bind(params: &[Param], args: &[PlanArg], pointers: &BTreeMap<&str, Ptr>) -> R
     params
         .iter()
         .zip(args)
-        .map(|(p, a)| match a {
-            PlanArg::Buffer { name, offset_bytes } => pointers
+        .map(|(p, a)| match (a, a.bytes()) {
+            (PlanArg::Buffer { name, offset_bytes }, _) => pointers
                 .get(name.as_str())
                 .map(|&ptr| Arg::Pointer(ptr, *offset_bytes))
                 .ok_or_else(|| format!("`{name}` is no buffer")),
-            PlanArg::Null => Ok(Arg::Bytes(vec![0; 8])),
-            PlanArg::Int(v, _) => number(p, *v as f64, Some(*v)),
-            PlanArg::Float(v, _) => number(p, *v, None),
+            (_, Some(bytes)) if bytes.len() as u64 == p.size_bytes => Ok(Arg::Bytes(bytes)),
+            (_, bytes) => Err(format!(
+                "parameter `{}` has {} bytes, {} were passed",
+                p.name,
+                p.size_bytes,
+                bytes.map_or(0, |b| b.len())
+            )),
         })
         .collect()
-}
-
-/// A number as the bytes of a parameter: of its type where it is floating-point, else of its size.
-fn number(p: &Param, value: f64, integer: Option<i128>) -> Result<Arg, String> {
-    let dtype = match (p.ty.is_float(), p.size_bytes) {
-        (true, 4) => Some(DType::F32),
-        (true, 8) => Some(DType::F64),
-        _ => None,
-    };
-    if let Some(d) = dtype {
-        let mut out = vec![0; p.size_bytes as usize];
-        assay_tensor::tensor::write_element(d, value, &mut out);
-        return Ok(Arg::Bytes(out));
-    }
-    let v = integer.unwrap_or(value as i128);
-    match p.size_bytes {
-        n @ (1 | 2 | 4 | 8) => Ok(Arg::Bytes(v.to_le_bytes()[..n as usize].to_vec())),
-        n => Err(format!("parameter `{}` has {n} bytes, a number was passed", p.name)),
-    }
 }

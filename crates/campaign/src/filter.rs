@@ -64,11 +64,10 @@ struct Parsed {
     kernels: Vec<String>,
 }
 
-fn parse(problem: &Problem, source: &str) -> Result<Parsed, HostError> {
+fn parse(source: &str) -> Result<Parsed, HostError> {
     let host = HostProgram::parse(source)?;
-    problem.check_launch(&host)?;
-    let kernels = host.kernels()?;
     let device = host.device_source();
+    let kernels = host.kernels().to_vec();
     Ok(Parsed { host, device, kernels })
 }
 
@@ -85,7 +84,7 @@ fn version(problem: &Problem, parsed: &Parsed, exe: Executable, image: &Image, s
         put(name);
         put(identity);
     }
-    put(&parsed.host.normalised());
+    put(parsed.host.normalised());
     for (shape, plan) in &plans {
         put(shape);
         put(&trace(plan));
@@ -121,25 +120,26 @@ impl Decoder {
     }
 }
 
-/// Compiles the original.
+/// Compiles a version that must compile: the original, or another implementation. `file` is for messages.
 ///
 /// # Errors
 /// `Input` where the launcher is not understood, the kernels do not compile, or the device lacks an instruction.
-pub fn baseline(
+pub fn compiled(
     problem: &Problem,
     compiler: &Compiler,
     options: &assay_nvrtc::Options,
+    file: &str,
+    source: &str,
     shapes: &Shapes,
 ) -> Result<Version, CampaignError> {
-    let file = problem.kernel_file.display().to_string();
-    let fault = |e: String| CampaignError::Input(format!("{file}: {e}"));
-    let parsed = parse(problem, &problem.kernel_source).map_err(|e| fault(e.to_string()))?;
-    let unit = unit("baseline", &parsed);
+    let fault = |e: String| CampaignError::Input(format!("{file}:{e}"));
+    let parsed = parse(source).map_err(|e| fault(e.to_string()))?;
+    let unit = unit("whole", &parsed);
     let image = compiler
         .compile(options, std::slice::from_ref(&unit))
         .pop()
         .ok_or_else(|| CampaignError::Internal("the compiler gave no answer".into()))?
-        .map_err(|e| compile_fault(&file, &e))?;
+        .map_err(|e| compile_fault(file, &e))?;
     let exe = Decoder::default().decode(&image).map_err(fault)?;
     Ok(version(problem, &parsed, exe, &image, shapes))
 }
@@ -215,7 +215,7 @@ fn compile_chunk(
     mutants: &[Mutant],
 ) -> Result<Vec<(Option<Version>, Sorted)>, CampaignError> {
     let parsed: Vec<Result<Parsed, HostError>> =
-        mutants.iter().map(|m| parse(problem, &m.apply(&problem.kernel_source))).collect();
+        mutants.iter().map(|m| parse(&m.apply(&problem.kernel_source))).collect();
     let units: Vec<Unit> =
         mutants.iter().zip(&parsed).filter_map(|(m, p)| p.as_ref().ok().map(|p| unit(&m.id, p))).collect();
     let mut images = compiler.compile(options, &units).into_iter();
@@ -224,7 +224,7 @@ fn compile_chunk(
     for p in &parsed {
         let p = match p {
             Ok(p) => p,
-            Err(e) if e.is_unsupported() => {
+            Err(e @ HostError::Unsupported { .. }) => {
                 out.push((None, Sorted::Quarantined(format!("launcher: {e}"))));
                 continue;
             }
@@ -244,9 +244,32 @@ fn compile_chunk(
             },
             Ok(image) => match decoder.decode(&image) {
                 Ok(exe) => (Some(version(problem, p, exe, &image, shapes)), Sorted::Distinct),
+                // One unit's instruction that the device lacks must not take its batch down.
+                Err(_) if units.len() > 1 => alone(problem, compiler, options, shapes, p)?,
                 Err(e) => (None, Sorted::Quarantined(e)),
             },
         });
     }
     Ok(out)
+}
+
+/// A unit compiled by itself, after its batch could not be decoded.
+fn alone(
+    problem: &Problem,
+    compiler: &Compiler,
+    options: &assay_nvrtc::Options,
+    shapes: &Shapes,
+    parsed: &Parsed,
+) -> Result<(Option<Version>, Sorted), CampaignError> {
+    let image = compiler
+        .compile(options, &[unit("alone", parsed)])
+        .pop()
+        .ok_or_else(|| CampaignError::Internal("the compiler gave no answer".into()))?;
+    Ok(match image {
+        Err(e) => (None, Sorted::Quarantined(format!("compiler: {e}"))),
+        Ok(image) => match Decoder::default().decode(&image) {
+            Ok(exe) => (Some(version(problem, parsed, exe, &image, shapes)), Sorted::Distinct),
+            Err(e) => (None, Sorted::Quarantined(e)),
+        },
+    })
 }

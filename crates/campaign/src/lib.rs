@@ -14,9 +14,11 @@ pub mod inputs;
 pub mod records;
 pub mod stage;
 pub mod store;
+mod verdict;
 
-pub use audit::{AuditConfig, Finished, audit, verify};
+pub use audit::{AuditConfig, Finished, audit, judge_source, verify};
 pub use error::CampaignError;
+pub use verdict::ProtocolVerdict;
 
 /// Who is told how far the work is.
 pub trait Progress: Sync {

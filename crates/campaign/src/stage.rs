@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use assay_judge::EvaluationEnd;
 use assay_measure::{ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow as Scored, Origin, Tolerance, majority};
 use assay_nvrtc::Compiler;
-use assay_problems::{Extents, HostError, Plan, Problem, Recipe, search_recipes};
+use assay_problems::{Extents, HostError, InputKind, Plan, Problem, Recipe, Scratch, search_recipes};
 use assay_simt::{Fill, FindingKind, Memory, Role, Schedule};
 use assay_tensor::DType;
 use rayon::prelude::*;
@@ -80,7 +80,7 @@ impl Way {
 }
 
 /// Everything that evaluations of one problem share.
-struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     context: &'a Context<'a>,
     problem: &'a Problem,
     key: String,
@@ -92,6 +92,12 @@ struct Bench<'a> {
     executed: AtomicU64,
 }
 
+/// The file name under which a problem's mutants are known: unique over problems, so that ids are.
+fn mutant_file(problem: &Problem) -> String {
+    let file = problem.kernel_file.file_name().map_or_else(|| "kernel.cu".into(), |n| n.to_string_lossy());
+    format!("{}/{file}", problem.slug)
+}
+
 /// The name of the shape at which an input stands, among the shapes of [`Shapes`].
 fn shape_name(dims: &BTreeMap<String, u64>) -> String {
     let words: Vec<String> = dims.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -99,15 +105,23 @@ fn shape_name(dims: &BTreeMap<String, u64>) -> String {
 }
 
 /// Inputs with their references, the compiled original, and all that evaluations share.
-struct Prepared<'a> {
-    bench: Bench<'a>,
-    inputs: Vec<Input>,
+pub(crate) struct Prepared<'a> {
+    pub(crate) bench: Bench<'a>,
+    pub(crate) inputs: Vec<Input>,
     search: Vec<Recipe>,
-    shapes: Shapes,
+    pub(crate) shapes: Shapes,
     original: Version,
 }
 
-fn prepare<'a>(
+impl Prepared<'_> {
+    /// The baseline on every input; what is wrong with it, if anything is.
+    pub(crate) fn gate(&mut self) -> Result<Option<String>, CampaignError> {
+        self.bench.context.progress.stage(&format!("{}: baseline", self.bench.key), self.inputs.len() as u64);
+        self.bench.gate(&self.original, &mut self.inputs)
+    }
+}
+
+pub(crate) fn prepare<'a>(
     context: &'a Context<'a>,
     compiler: &Compiler,
     problem: &'a Problem,
@@ -139,7 +153,9 @@ fn prepare<'a>(
             shapes.push((name, dims));
         }
     }
-    let original = filter::baseline(problem, compiler, &context.compile_options, &shapes)?;
+    let file = problem.kernel_file.display().to_string();
+    let original =
+        filter::compiled(problem, compiler, &context.compile_options, &file, &problem.kernel_source, &shapes)?;
     let official_plan = original.plans.get(&shapes[0].0).and_then(|p| p.as_ref().ok()).cloned();
     let bench = Bench {
         context,
@@ -163,9 +179,7 @@ pub fn gate_only(
     compiler: &Compiler,
     problem: &Problem,
 ) -> Result<Option<String>, CampaignError> {
-    let mut p = prepare(context, compiler, problem)?;
-    context.progress.stage(&format!("{}: baseline", p.bench.key), p.inputs.len() as u64);
-    p.bench.gate(&p.original, &mut p.inputs)
+    prepare(context, compiler, problem)?.gate()
 }
 
 /// Runs every stage for one problem.
@@ -173,14 +187,14 @@ pub fn gate_only(
 /// # Errors
 /// Bad input (its files), a compiler or disk that fails, an interrupt.
 pub fn measure(context: &Context<'_>, compiler: &Compiler, problem: &Problem) -> Result<Outcome, CampaignError> {
-    let Prepared { bench, mut inputs, search, shapes, original } = prepare(context, compiler, problem)?;
-    let progress = context.progress;
-    progress.stage(&format!("{}: baseline", bench.key), inputs.len() as u64);
-    if let Some(what) = bench.gate(&original, &mut inputs)? {
+    let mut prepared = prepare(context, compiler, problem)?;
+    if let Some(what) = prepared.gate()? {
         return Ok(Outcome::BaselineFailed(what));
     }
+    let Prepared { bench, mut inputs, search, shapes, original } = prepared;
+    let progress = context.progress;
 
-    let mutants = assay_mutate::mutants_in(&problem.kernel_source, &problem.mutant_file())
+    let mutants = assay_mutate::mutants_in(&problem.kernel_source, &mutant_file(problem))
         .map_err(|e| CampaignError::Input(format!("{}: {e}", problem.kernel_file.display())))?;
     progress.stage(&format!("{}: compile", bench.key), mutants.len() as u64);
     let started = std::time::Instant::now();
@@ -257,6 +271,15 @@ impl Bench<'_> {
         Ok(row)
     }
 
+    /// Bytes of a tensor at official extents; none where the problem does not state its shape.
+    fn official_bytes(&self, name: &str, dtype: DType) -> Option<u64> {
+        let shape = match self.problem.input(name) {
+            Some(input) => self.problem.shape_of(input, &self.official_dims).ok()?,
+            None => self.problem.output_shape(name, &self.official_dims)?,
+        };
+        assay_tensor::numel(&shape)?.checked_mul(dtype.size_bytes())
+    }
+
     fn run(&self, version: &Version, input: &Input, mode: &Mode) -> Run {
         let fault = |what: String| Run { end: End::Fault(what), findings: Vec::new(), instructions: 0 };
         let Some(exe) = &version.exe else { return fault("nothing was compiled".into()) };
@@ -264,9 +287,12 @@ impl Bench<'_> {
             Some(Ok(plan)) => plan,
             Some(Err(e)) => {
                 let end = match e {
-                    e if e.is_unsupported() => End::Unsupported(e.to_string()),
-                    e if e.is_exhausted() => End::Exhausted(e.to_string()),
-                    e => End::Fault(e.to_string()),
+                    HostError::Unsupported { .. } => End::Unsupported(e.to_string()),
+                    HostError::Exhausted { .. } => End::Exhausted(e.to_string()),
+                    HostError::NoLaunch
+                    | HostError::Invalid { .. }
+                    | HostError::Fault { .. }
+                    | HostError::Unbound { .. } => End::Fault(e.to_string()),
                 };
                 return Run { end, findings: Vec::new(), instructions: 0 };
             }
@@ -276,8 +302,8 @@ impl Bench<'_> {
         let mut buffers = Vec::new();
         let mut values: Vec<(&str, Role, bool)> = Vec::new();
         for i in &problem.inputs {
-            let role = if i.is_parameter() { Role::Parameter } else { Role::Input };
-            values.push((&i.name, role, i.is_parameter()));
+            let role = if i.kind == InputKind::Parameter { Role::Parameter } else { Role::Input };
+            values.push((&i.name, role, i.kind == InputKind::Parameter));
         }
         // Parameters come first in memory: a module's weights are made before its inputs.
         values.sort_by_key(|v| !v.2);
@@ -288,16 +314,15 @@ impl Bench<'_> {
                 role,
                 dtype: t.dtype,
                 size_bytes: t.data.len() as u64,
-                official_bytes: problem
-                    .tensor_bytes(name, &self.official_dims)
-                    .unwrap_or(t.data.len() as u64),
+                official_bytes: self.official_bytes(name, t.dtype).unwrap_or(t.data.len() as u64),
                 values: Some(&t.data),
                 may_write: problem.inplace.iter().any(|n| n == name),
             });
         }
         for s in &plan.scratch {
             let official = self.official_plan.as_ref().and_then(|p| p.scratch.iter().find(|o| o.name == s.name));
-            let (Some(size), official) = (s.size_bytes(), official.and_then(|o| o.size_bytes())) else {
+            let bytes = |s: &Scratch| s.len.checked_mul(s.dtype.size_bytes());
+            let (Some(size), official) = (bytes(s), official.and_then(bytes)) else {
                 return fault(format!("scratch `{}` is too large", s.name));
             };
             buffers.push(Buffer {
@@ -322,7 +347,7 @@ impl Bench<'_> {
                 role: Role::Output,
                 dtype: t.dtype,
                 size_bytes: t.data.len() as u64,
-                official_bytes: problem.output_bytes(name, t.dtype, &self.official_dims).unwrap_or(t.data.len() as u64),
+                official_bytes: self.official_bytes(name, t.dtype).unwrap_or(t.data.len() as u64),
                 values: None,
                 may_write: true,
             });
@@ -492,6 +517,13 @@ impl Bench<'_> {
             .map(|s| self.evaluation(id, version, input, Way::Hardware(s), fresh).map(|r| cell(&r)))
             .collect::<Result<Vec<_>, _>>()?;
         majority(&cells).ok_or_else(|| CampaignError::Internal("a cell without evaluations".into()))
+    }
+
+    /// A version on an input, once, under `hardware` with the first seed; nothing is stored.
+    pub(crate) fn once(&self, version: &Version, input: &Input) -> Result<MatrixCell, CampaignError> {
+        self.context.check_interrupt()?;
+        let run = self.run(version, input, &Way::Hardware(0).mode(BASELINE_BUDGET, self.context.seed));
+        Ok(cell(&self.judge(input, &run, false)))
     }
 
     /// Does the mutant fail under a second noise seed too?

@@ -122,7 +122,7 @@ pub fn protocols(common: &Common) -> Result<Exit, Failure> {
 /// # Errors
 /// Bad input: a pattern that matches nothing, a folder with a fault.
 pub fn find_problems(patterns: &[String]) -> Result<Vec<assay_problems::Problem>, Failure> {
-    assay_problems::discover(patterns).map_err(Failure::bad_input)
+    assay_problems::discover(patterns, &assay_problems::Root::locate()).map_err(Failure::bad_input)
 }
 
 /// `assay problems`.
