@@ -1,0 +1,287 @@
+//! The page for a browser: one file, no script, nothing loaded from anywhere.
+
+use assay_measure::{Mechanism, ProtocolRow, Scope, Tolerance, published};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde_json::{Value, json};
+
+use crate::details::{lines, sentence};
+use crate::page::{denominators, false_kills, headline, inputs, place, sanitizer, shown_families, timing};
+use crate::text::{clean, number, percent, seconds, shell, threshold, tolerance};
+use crate::{Bundle, ReportError};
+
+const TEMPLATE: &str = include_str!("report.html.jinja");
+
+/// Geometry of the family chart, in SVG units.
+const CHART_ROW: f64 = 26.0;
+const CHART_LEFT: f64 = 130.0;
+const CHART_WIDTH: f64 = 380.0;
+/// Room for the longest label beside a full bar.
+const CHART_RIGHT: f64 = 250.0;
+
+impl Bundle {
+    /// The whole page.
+    ///
+    /// # Errors
+    /// `Template` or `Json` where the template and the data do not fit, which a test excludes.
+    pub fn html(&self) -> Result<String, ReportError> {
+        let mut environment = Environment::new();
+        // Every value is escaped, whatever the template is called.
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+        environment.add_template("report", TEMPLATE)?;
+        let data = embedded(&serde_json::to_string(&self.summary)?);
+        let mut context = self.context();
+        if let Some(map) = context.as_object_mut() {
+            map.insert("data".into(), data.into());
+        }
+        Ok(environment.get_template("report")?.render(Serde(context))?)
+    }
+
+    fn context(&self) -> Value {
+        let s = &self.summary;
+        let p = &s.pipeline;
+        let figures = published().ok();
+        let folder = shell(&clean(&self.folder));
+        let funnel: Vec<Value> = [
+            ("generated", p.generated, "mutants of correct kernels"),
+            ("not compiling", p.noncompiling, "refused by the compiler"),
+            ("duplicate", p.duplicate_image, "same machine code as another"),
+            ("equivalent", p.equivalent, "same machine code as the original"),
+            ("distinct", p.distinct, "what is left"),
+            ("witnessed", p.witnessed, "proved wrong on a valid input"),
+            ("by schedule", p.schedule_witnessed, "wrong under another schedule only"),
+            ("quarantined", p.quarantined, "neither kill nor pass"),
+        ]
+        .into_iter()
+        .map(|(name, n, what)| json!({ "name": name, "n": number(n), "what": what }))
+        .collect();
+        let suites: Vec<Value> = s
+            .suites
+            .iter()
+            .map(|r| {
+                json!([
+                    r.budget.to_string(),
+                    percent(r.full_pool),
+                    percent(r.published_full_pool),
+                    percent(r.held_out),
+                    percent(r.published_held_out),
+                ])
+            })
+            .collect();
+        let mechanisms: Vec<Value> = s
+            .mechanisms
+            .iter()
+            .map(|m| {
+                json!({
+                    "name": m.mechanism.map_or("unexplained", Mechanism::phrase),
+                    "n": number(m.survivors),
+                    "what": sentence(m.mechanism, &s.headline_protocol),
+                })
+            })
+            .collect();
+        let rules: Vec<Value> = s
+            .rules
+            .iter()
+            .filter(|r| r.missed > 0)
+            .map(|r| json!([r.id, r.family, number(r.witnessed), number(r.missed)]))
+            .collect();
+        let patterns: Vec<Value> = s
+            .miss_patterns
+            .iter()
+            .map(|m| {
+                let who = if m.missed_by.is_empty() {
+                    "none: every protocol catches them".to_owned()
+                } else {
+                    m.missed_by.join(", ")
+                };
+                json!([who, number(m.mutants)])
+            })
+            .collect();
+        let environment: Vec<Value> = s
+            .environment
+            .iter()
+            .map(|(k, v)| json!([k, v.as_str().map_or_else(|| v.to_string(), str::to_owned)]))
+            .collect();
+        json!({
+            "title": format!("Assay: {}", s.headline_protocol),
+            "headline": clean(&headline(s, figures.as_ref())),
+            "problems": number(p.problems),
+            "baselines_failed": p.baselines_failed,
+            "unrefereeable": p.unrefereeable,
+            "funnel": funnel,
+            "protocols": s.protocols.iter().map(protocol).collect::<Vec<_>>(),
+            "any": any_of(s.protocols.iter().chain(s.width.iter().flat_map(|w| &w.protocols))),
+            "denominators": denominators(&s.protocols, false),
+            "headline_protocol": s.headline_protocol,
+            "official_protocol": s.official_protocol,
+            "chart": self.chart(),
+            "mechanisms": mechanisms,
+            "median": s.statistics.per_problem.as_ref().map(|d| format!("{:.1}%", d.median)),
+            "bands": s.statistics.bands.iter().map(|b| json!([
+                number(b.problems), format!("{:.1}%", b.low), format!("{:.1}%", b.median), format!("{:.1}%", b.high),
+            ])).collect::<Vec<_>>(),
+            "suites": suites,
+            "suite_inputs": s.statistics.suite_inputs_median.zip(s.statistics.suite_inputs_largest).map(|(m, l)| json!([number(m), number(l)])),
+            "worst": s.worst_problem.as_ref().map(|w| json!({
+                "problem": w.problem, "name": w.name, "percent": percent(w.missed_percent), "why": w.why,
+            })),
+            "sanitizer": sanitizer(s),
+            "not_flagged": number(s.sanitizer.witnessed_and_not_flagged),
+            "rows": self.problem_rows(),
+            "survivors": self.survivors(),
+            "rules": rules,
+            "patterns": patterns,
+            "width": s.width.as_ref().map(|w| w.protocols.iter().map(protocol).collect::<Vec<_>>()),
+            "caveats": s.caveats,
+            "timing": timing(s),
+            "wall": seconds(s.timing.wall_seconds),
+            "environment": environment,
+            "witness_tolerance": format!("{:e}", Tolerance::PAPER.atol),
+            "folder": folder,
+        })
+    }
+
+    /// The families as bars, with what was published as a mark.
+    fn chart(&self) -> Value {
+        // A family with a table of its own has no place beside the paper's six.
+        let families: Vec<_> =
+            shown_families(&self.summary).filter(|f| Scope::Paper.admits(&f.family)).collect();
+        let scale = |p: Option<f64>| p.map(|p| p.clamp(0.0, 100.0) / 100.0 * CHART_WIDTH);
+        let mut rows = Vec::new();
+        for (i, f) in families.iter().enumerate() {
+            let y = CHART_ROW * i as f64 + 20.0;
+            let width = scale(f.missed_percent).unwrap_or(0.0);
+            rows.push(json!({
+                "name": f.family,
+                "y": y,
+                "middle": y + CHART_ROW / 2.0 - 3.0,
+                "width": width,
+                "label": format!("{} ({} of {})", percent(f.missed_percent), number(f.missed), number(f.witnessed)),
+                "label_x": CHART_LEFT + width.max(scale(f.published_missed_percent).unwrap_or(0.0)) + 8.0,
+                "published": f.published_missed_percent.map(|p| format!("{p:.1}%")),
+                "mark": scale(f.published_missed_percent).map(|x| CHART_LEFT + x),
+            }));
+        }
+        let ticks: Vec<Value> = [0u32, 25, 50, 75, 100]
+            .iter()
+            .map(|&t| json!({ "x": CHART_LEFT + f64::from(t) / 100.0 * CHART_WIDTH, "label": format!("{t}%") }))
+            .collect();
+        json!({
+            "left": CHART_LEFT,
+            "total": CHART_LEFT + CHART_WIDTH + CHART_RIGHT,
+            "height": CHART_ROW * rows.len() as f64 + 24.0,
+            "published": families.iter().any(|f| f.published_missed_percent.is_some()),
+            "rows": rows,
+            "ticks": ticks,
+        })
+    }
+
+    fn problem_rows(&self) -> Vec<Value> {
+        self.summary
+            .problems
+            .iter()
+            .map(|r| {
+                let share = assay_measure::percent(r.missed, r.witnessed);
+                let suite = match r.fewest_inputs {
+                    Some(f) if f < r.suite_inputs => format!("{} (fewest {f})", r.suite_inputs),
+                    _ => r.suite_inputs.to_string(),
+                };
+                json!({
+                    "problem": r.problem,
+                    "name": r.name,
+                    "distinct": number(r.distinct),
+                    "witnessed": number(r.witnessed),
+                    "missed": number(r.missed),
+                    "percent": percent(share),
+                    "bar": share.unwrap_or(0.0),
+                    "inputs": number(r.inputs),
+                    "suite": suite,
+                    "scored": r.status == "scored",
+                    "reason": r.reason,
+                })
+            })
+            .collect()
+    }
+
+    fn survivors(&self) -> Vec<Value> {
+        let protocol = &self.summary.headline_protocol;
+        self.summary
+            .survivors
+            .iter()
+            .map(|v| {
+                let diff: Vec<Value> = lines(self, v)
+                    .iter()
+                    .map(|l| {
+                        let class = match l.mark {
+                            '-' => "old",
+                            '+' => "new",
+                            _ => "same",
+                        };
+                        json!({ "class": class, "text": format!("{} {}", l.mark, l.text) })
+                    })
+                    .collect();
+                json!({
+                    "problem": v.problem,
+                    "problem_name": v.problem_name,
+                    "place": clean(place(v)),
+                    "family": v.family,
+                    "rule": v.rule,
+                    "mutant": v.mutant,
+                    "mechanism": v.mechanism.map_or("no known mechanism", Mechanism::phrase),
+                    "sentence": sentence(v.mechanism, protocol),
+                    "witness": v.witness,
+                    "witness_threshold": threshold(v.witness_threshold),
+                    "asked_threshold": threshold(v.asked_threshold),
+                    "flagged": v.flagged,
+                    "diff": diff,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Which of the rarer columns have anything to show.
+fn any_of<'a>(rows: impl Iterator<Item = &'a ProtocolRow> + Clone) -> Value {
+    json!({
+        "invalid": rows.clone().any(|p| p.invalid_rejections > 0),
+        "exhausted": rows.clone().any(|p| p.exhausted > 0),
+        "unsupported": rows.clone().any(|p| p.unsupported > 0),
+    })
+}
+
+fn protocol(p: &ProtocolRow) -> Value {
+    json!({
+        "name": p.name,
+        "inputs": inputs(p),
+        "tolerance": tolerance(p.atol, p.rtol),
+        "detected": percent(p.detected_percent),
+        "bar": p.detected_percent.unwrap_or(0.0),
+        "count": format!("{} of {}", number(p.detected), number(p.witnessed)),
+        "false_kills": false_kills(p),
+        "any_false": p.false_kills > 0,
+        "invalid": number(p.invalid_rejections),
+        "exhausted": number(p.exhausted),
+        "unsupported": number(p.unsupported),
+        "published": percent(p.published_percent),
+    })
+}
+
+/// JSON that can stand inside a `script` element: no `<`, no `>`, no `&`, and no line end that a script has of its
+/// own. JSON knows the escapes, so it reads back as it was.
+fn embedded(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+    out
+}

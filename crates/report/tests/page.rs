@@ -1,0 +1,150 @@
+//! The terminal page and what stands behind it. To accept a change: `ASSAY_BLESS=1 cargo test -p assay-report`, then
+//! read the difference.
+
+mod common;
+
+use std::path::Path;
+
+use assay_measure::Protocol;
+use assay_report::{Bundle, text::columns};
+
+fn compare(name: &str, got: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name);
+    if std::env::var_os("ASSAY_BLESS").is_some() {
+        std::fs::write(&path, got).unwrap();
+        return;
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    for (n, (w, g)) in want.lines().zip(got.lines()).enumerate() {
+        assert_eq!(g, w, "{name}:{}: ASSAY_BLESS=1 accepts", n + 1);
+    }
+    assert_eq!(got.lines().count(), want.lines().count(), "{name}: ASSAY_BLESS=1 accepts\n{got}");
+}
+
+#[test]
+fn the_pages_are_as_in_testdata() {
+    let b = common::bundle();
+    compare("page-80.txt", &b.page(80));
+    compare("page-120.txt", &b.page(120));
+    compare("details-80.txt", &b.details(80));
+    compare("suite-80.txt", &b.suites[1].page(80));
+    compare("suite.toml", &b.suites[1].toml());
+}
+
+#[test]
+fn every_snapshot_has_its_test() {
+    if std::env::var_os("ASSAY_BLESS").is_some() {
+        return; // they are being written
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let mut names: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["details-80.txt", "page-120.txt", "page-80.txt", "suite-80.txt", "suite.toml"]);
+}
+
+#[test]
+fn the_first_screen_is_short() {
+    let page = common::bundle().page(80);
+    let screen = page.split("\nMost surprising survivors").next().unwrap();
+    let lines = screen.lines().count();
+    assert!(lines <= 52, "{lines} lines with a failed baseline and every caveat");
+}
+
+fn widths(b: &Bundle) {
+    for width in 40..140 {
+        for (what, text) in
+            [("page", b.page(width)), ("details", b.details(width)), ("suite", b.suites[2].page(width))]
+        {
+            for line in text.lines() {
+                assert!(columns(line) <= width, "{what} at {width}: {} columns in {line:?}", columns(line));
+                assert_eq!(line, line.trim_end(), "{what} at {width}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    widths(&common::bundle());
+}
+
+#[test]
+fn hostile_names_neither_widen_nor_command_the_terminal() {
+    let b = common::hostile();
+    widths(&b);
+    for text in [b.page(80), b.details(80)] {
+        let bad: Vec<char> =
+            text.chars().filter(|&c| (c.is_control() && c != '\n') || c == '\u{202e}').collect();
+        assert!(bad.is_empty(), "{bad:?}");
+    }
+}
+
+#[test]
+fn headlines_say_what_there_is_to_say() {
+    let first_line = |change: &dyn Fn(&mut Bundle)| {
+        let mut b = common::bundle();
+        change(&mut b);
+        b.page(400).lines().next().unwrap().to_owned()
+    };
+    type Change<'a> = &'a dyn Fn(&mut Bundle);
+    let table: [(&str, Change<'_>); 6] = [
+        (
+            "kernelbench-2025 misses 103 of 612 provable faults (16.8%; published 16.9% of 7,384 on KernelBench levels 1–2, H100).",
+            &|b| {
+                b.summary.protocols[0].witnessed = 612;
+                b.summary.protocols[0].detected = 509;
+            },
+        ),
+        ("kbv misses 28 of 533 provable faults (5.3%; published 11.5%).", &|b| {
+            b.summary.protocols.swap(0, 3)
+        }),
+        ("kernelbench misses 0 of 1 provable fault (0.0%).", &|b| {
+            b.summary.protocols.swap(0, 1);
+            b.summary.protocols[0].witnessed = 1;
+            b.summary.protocols[0].detected = 1;
+        }),
+        ("kernelbench-2025 cannot be scored: no mutant has a witness.", &|b| {
+            b.summary.protocols[0].witnessed = 0
+        }),
+        ("kernelbench-2025 cannot be scored: no substrate passed its own reference.", &|b| {
+            b.summary.protocols[0].witnessed = 0;
+            b.summary.pipeline.problems = 3;
+            b.summary.pipeline.baselines_failed = 3;
+        }),
+        ("No protocol was scored.", &|b| b.summary.protocols.clear()),
+    ];
+    for (want, change) in table {
+        assert_eq!(first_line(change), want);
+    }
+}
+
+#[test]
+fn published_figures_are_marked_and_only_beside_their_protocol() {
+    let mut b = common::bundle();
+    assert!(b.page(80).contains("Median problem 17.4% (published 10.0%)"));
+    b.summary.headline_protocol = "kbv".into();
+    for f in &mut b.summary.families {
+        f.published_missed_percent = None;
+    }
+    let page = b.page(80);
+    assert!(page.contains("Median problem 17.4%; 90% band"), "{page}");
+    assert!(page.lines().any(|l| l.starts_with("arithmetic") && l.contains('–')), "{page}");
+}
+
+#[test]
+fn suite_files_are_protocols() {
+    let b = common::bundle();
+    assert_eq!(b.suites.iter().map(|s| s.budget).collect::<Vec<_>>(), [1, 2, 3, 5]);
+    for s in &b.suites {
+        let p = Protocol::parse(&s.toml(), &s.file_name()).unwrap();
+        assert_eq!(p.suite_budget, Some(s.budget));
+        let asked: Vec<&Vec<String>> = p.problems.values().collect();
+        assert!(!asked.is_empty() && asked.iter().all(|r| r.len() <= s.budget as usize));
+        let json = s.json();
+        let killed: u64 = s.suites.iter().filter_map(|x| x.killed.last()).sum();
+        assert_eq!(s.score.unwrap().full_pool_detected, killed);
+        assert_eq!(json["problems"].as_array().unwrap().len(), s.suites.len());
+        assert!(json["full_pool"].as_f64().unwrap() >= json["held_out"].as_f64().unwrap());
+    }
+}
