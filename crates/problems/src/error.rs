@@ -1,0 +1,189 @@
+//! Errors of this crate.
+
+use std::path::PathBuf;
+
+use assay_tensor::TensorError;
+
+/// What stops host code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "`line` and `column` are 1-based positions in the kernel file")]
+pub enum HostError {
+    /// The file has no function `launch`.
+    #[error("the file has no host function `launch`")]
+    NoLaunch,
+    /// A construct outside the documented subset: neither wrong nor right.
+    #[error("{line}:{column}: {construct} is not supported in host code")]
+    Unsupported {
+        /// What it is, for the message.
+        construct: String,
+        line: u32,
+        column: u32,
+    },
+    /// Code that a C++ compiler would refuse.
+    #[error("{line}:{column}: host code would not compile: {what}")]
+    Invalid {
+        /// What is wrong.
+        what: String,
+        line: u32,
+        column: u32,
+    },
+    /// Code that goes wrong when it runs.
+    #[error("{line}:{column}: host code fails: {what}")]
+    Fault {
+        /// What went wrong.
+        what: String,
+        line: u32,
+        column: u32,
+    },
+    /// Code that does not end within its budget.
+    #[error("{line}:{column}: host code exceeds its budget: {what}")]
+    Exhausted {
+        /// Which budget.
+        what: String,
+        line: u32,
+        column: u32,
+    },
+    /// A parameter of `launch` that nothing gives a value.
+    #[error("{line}:{column}: parameter `{parameter}` of `launch` is not bound: {why}")]
+    Unbound {
+        /// Its name.
+        parameter: String,
+        /// Why not.
+        why: String,
+        line: u32,
+        column: u32,
+    },
+}
+
+impl HostError {
+    /// Line and column, 1-based, where the error has a position.
+    pub fn position(&self) -> Option<(u32, u32)> {
+        match self {
+            HostError::NoLaunch => None,
+            HostError::Unsupported { line, column, .. }
+            | HostError::Invalid { line, column, .. }
+            | HostError::Fault { line, column, .. }
+            | HostError::Exhausted { line, column, .. }
+            | HostError::Unbound { line, column, .. } => Some((*line, *column)),
+        }
+    }
+
+    /// The message without its position.
+    pub fn message(&self) -> String {
+        match self {
+            HostError::NoLaunch => self.to_string(),
+            HostError::Unsupported { construct, .. } => format!("{construct} is not supported in host code"),
+            HostError::Invalid { what, .. } => format!("host code would not compile: {what}"),
+            HostError::Fault { what, .. } => format!("host code fails: {what}"),
+            HostError::Exhausted { what, .. } => format!("host code exceeds its budget: {what}"),
+            HostError::Unbound { parameter, why, .. } => {
+                format!("parameter `{parameter}` of `launch` is not bound: {why}")
+            }
+        }
+    }
+}
+
+/// What stops a problem from loading.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Something in `problem.toml` or `kernel.cu` is wrong; the message quotes the line.
+    #[error("{}:{line}:{column}: {message}\n{snippet}", file.display())]
+    At {
+        /// The file.
+        file: PathBuf,
+        /// 1-based line.
+        line: u32,
+        /// 1-based column, in characters.
+        column: u32,
+        /// What is wrong.
+        message: String,
+        /// The line, quoted with a mark under the place.
+        snippet: String,
+    },
+    /// A file that the folder should have is not there.
+    #[error("`{}` has no `{name}` (a problem is a folder with `problem.toml` and `kernel.cu`)", dir.display())]
+    Missing {
+        /// The folder.
+        dir: PathBuf,
+        /// The file's name.
+        name: &'static str,
+    },
+    /// A file that cannot be read, is no regular file, is not UTF-8 or is larger than a problem's file may be.
+    #[error("cannot use `{}`: {why}", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A pattern that names no problem.
+    #[error("no problem matches `{pattern}` (looked in {looked_in})")]
+    NoMatch {
+        /// As given.
+        pattern: String,
+        /// Where was looked.
+        looked_in: String,
+    },
+    /// Two folders that claim one level and id.
+    #[error("problem {level}/{id} is defined twice: in `{}` and in `{}`", first.display(), second.display())]
+    Twice {
+        /// Level of both.
+        level: u32,
+        /// Id of both.
+        id: u32,
+        /// The folder seen first.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+}
+
+/// What stops a recipe from being read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("bad recipe `{text}`: {what} (at character {at})")]
+pub struct RecipeError {
+    /// The whole text.
+    pub text: String,
+    /// Byte offset of the fault.
+    pub at: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+/// What stops inputs from being made.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// A recipe overrides a dim that the problem does not have.
+    #[error("problem {problem} has no dim `{name}` (it has {known})")]
+    UnknownDim {
+        /// `1/23`.
+        problem: String,
+        /// The dim asked for.
+        name: String,
+        /// The dims there are.
+        known: String,
+    },
+    /// An expression over dims has no value at these extents.
+    #[error("`{what}` of problem {problem} has no value at these extents: {why}")]
+    Expression {
+        /// `1/23`.
+        problem: String,
+        /// Which expression.
+        what: String,
+        /// Why.
+        why: String,
+    },
+    /// The inputs would not fit in memory.
+    #[error("the inputs of problem {problem} take {bytes} bytes at these extents, above the limit of {limit}")]
+    TooLarge {
+        /// `1/23`.
+        problem: String,
+        /// Bytes of all inputs.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A tensor could not be made.
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}

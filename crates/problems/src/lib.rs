@@ -1,0 +1,39 @@
+//! The catalogue: problems, dims, the host launcher, input recipes.
+//!
+//! Arrives: a folder with `problem.toml` and `kernel.cu` ([`load`], [`discover`]), and a [`Recipe`] by its text.
+//! Leaves: a checked [`Problem`]; its inputs as tensors ([`Problem::make_inputs`]); and what its launcher asks of
+//! the device as a [`Plan`] ([`Problem::plan`], [`HostProgram`]). [`device_source`] cuts any CUDA file down to what
+//! a runtime compiler takes.
+//!
+//! Everything is a function of its arguments: no clock, no thread, no host math library. Files are bounded in
+//! size, expressions in depth, host code in steps; whatever is wrong is an error with file, line and column.
+//!
+//! What it misses: output shapes and dtypes are the reference's and known only when it has run; host code is a
+//! subset of C++ (see the `host` module).
+
+mod discover;
+mod error;
+mod expr;
+mod folder;
+mod host;
+mod init;
+mod inputs;
+mod load;
+mod problem;
+mod recipe;
+mod snippet;
+mod spec;
+mod targeted;
+
+pub use discover::{Root, SKELETON, discover};
+pub use error::{HostError, InputError, LoadError, RecipeError};
+pub use expr::{Expr, ExprError};
+pub use folder::MAX_FILE_BYTES;
+pub use host::{
+    Bindings, HostProgram, LaunchOp, Parameter, ParameterKind, Plan, PlanArg, PlanOp, Scratch, device_source,
+};
+pub use init::{Init, Values};
+pub use load::load;
+pub use problem::{Dim, Extents, Input, InputKind, Problem};
+pub use recipe::{DEFAULT_SEED, Kind, Position, Recipe};
+pub use targeted::{search_recipes, targeted_recipes};
