@@ -1,0 +1,138 @@
+//! Lists: what there is, as JSON for programs.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::{assay, repository};
+
+fn list(args: &[&str]) -> Vec<Value> {
+    let answer = assay(args).exits(0);
+    match answer.json() {
+        Value::Array(rows) => rows,
+        other => panic!("no array: {other}"),
+    }
+}
+
+fn text<'a>(row: &'a Value, key: &str) -> &'a str {
+    row[key].as_str().unwrap_or_else(|| panic!("no text `{key}` in {row}"))
+}
+
+#[test]
+fn mutators_lists_every_rule_once_in_six_families() {
+    let rows = list(&["mutators", "--json"]);
+    let ids: BTreeSet<&str> = rows.iter().map(|r| text(r, "id")).collect();
+    assert_eq!(ids.len(), rows.len(), "ids are unique");
+    assert!(rows.len() >= 45, "{}", rows.len());
+    let families: BTreeSet<&str> = rows.iter().map(|r| text(r, "family")).collect();
+    let six = ["arithmetic", "boundary", "indexing", "precision", "semantic", "synchronisation"];
+    assert_eq!(families, BTreeSet::from(six));
+    for r in &rows {
+        assert!(!text(r, "reason").is_empty() && !text(r, "source").is_empty(), "{r}");
+        assert!(!text(r, "before").is_empty() && r["after"].as_array().is_some_and(|a| !a.is_empty()), "{r}");
+    }
+    let known: Vec<&str> = assay_mutate::RULES.iter().map(|r| r.info().id).collect();
+    assert_eq!(rows.iter().map(|r| text(r, "id")).collect::<Vec<_>>(), known);
+}
+
+#[test]
+fn mutants_have_ids_lines_and_diffs_that_apply() {
+    let rules: BTreeSet<String> =
+        list(&["mutators", "--json"]).iter().map(|r| text(r, "id").to_owned()).collect();
+    for folder in ["1_square_matmul", "19_relu", "23_softmax", "57_conv_transpose_2d"] {
+        let file = repository(&format!("problems/level1/{folder}/kernel.cu"));
+        let source = std::fs::read_to_string(&file).unwrap();
+        let rows = list(&["mutate", file.to_str().unwrap(), "--json"]);
+        assert!(rows.len() > 20, "{folder}: {}", rows.len());
+        let ids: BTreeSet<&str> = rows.iter().map(|r| text(r, "id")).collect();
+        assert_eq!(ids.len(), rows.len(), "{folder}: ids are unique");
+        for r in &rows {
+            assert!(rules.contains(text(r, "rule")), "{r}");
+            let line = usize::try_from(r["line"].as_u64().unwrap()).unwrap();
+            assert!(line >= 1 && line <= source.lines().count(), "{r}");
+            assert!(text(r, "name").starts_with(&format!("kernel.cu:{line}:")), "{r}");
+            assert_ne!(patched(&source, text(r, "diff")), source, "{r}");
+        }
+        assert_eq!(rows, list(&["mutate", file.to_str().unwrap(), "--json"]), "twice the same");
+    }
+}
+
+/// The source with a unified diff applied; every line that the diff keeps or removes must be there.
+fn patched(source: &str, diff: &str) -> String {
+    let old: Vec<&str> = source.lines().collect();
+    let mut out: Vec<&str> = Vec::new();
+    let mut at = 0;
+    for line in diff.lines().skip(2) {
+        if let Some(head) = line.strip_prefix("@@ -") {
+            let start: usize = head.split([',', ' ']).next().unwrap().parse().unwrap();
+            out.extend(&old[at..start - 1]);
+            at = start - 1;
+        } else if let Some(added) = line.strip_prefix('+') {
+            out.push(added);
+        } else if let Some(kept) = line.strip_prefix([' ', '-']) {
+            assert_eq!(old[at], kept, "{diff}");
+            if line.starts_with(' ') {
+                out.push(kept);
+            }
+            at += 1;
+        }
+    }
+    out.extend(&old[at..]);
+    out.join("\n")
+}
+
+#[test]
+fn one_rule_alone_gives_its_share_of_the_list() {
+    let file = repository("problems/level1/19_relu/kernel.cu");
+    let file = file.to_str().unwrap();
+    let all = list(&["mutate", file, "--json"]);
+    let rules: BTreeSet<&str> = all.iter().map(|r| text(r, "rule")).collect();
+    let mut sum = 0;
+    for rule in rules {
+        let alone = list(&["mutate", file, "--rule", rule, "--json"]);
+        let share: Vec<&Value> = all.iter().filter(|r| r["rule"] == rule).collect();
+        assert_eq!(alone.iter().collect::<Vec<_>>(), share, "{rule}");
+        sum += alone.len();
+    }
+    assert_eq!(sum, all.len());
+    let page = assay(&["mutate", file]).exits(0).stdout;
+    assert!(page.ends_with(&format!("{} mutants\n", all.len())), "{page}");
+}
+
+#[test]
+fn the_fourteen_problems_have_both_extents() {
+    let rows = list(&["problems", "--json"]);
+    let keys: BTreeSet<(u64, u64)> =
+        rows.iter().map(|r| (r["level"].as_u64().unwrap(), r["id"].as_u64().unwrap())).collect();
+    let first = [1, 4, 19, 23, 26, 36, 40, 42, 47, 51, 57, 63, 89].map(|id| (1, id));
+    assert!(keys.is_superset(&BTreeSet::from(first)) && keys.contains(&(2, 12)), "{keys:?}");
+    for r in &rows {
+        assert_eq!(r["refereeable"], true, "{r}");
+        let (official, desk) = (r["official"].as_object().unwrap(), r["desk"].as_object().unwrap());
+        assert!(official.keys().eq(desk.keys()) && !desk.is_empty(), "{r}");
+        assert!(desk.iter().all(|(k, v)| v.as_u64() > Some(0) && v.as_u64() <= official[k].as_u64()), "{r}");
+    }
+    assert_eq!(
+        list(&["problems", "--level", "2", "--json"]).len(),
+        rows.iter().filter(|r| r["level"] == 2).count()
+    );
+}
+
+#[test]
+fn the_seven_protocols_state_inputs_and_tolerances() {
+    let rows = list(&["protocols", "--json"]);
+    let named = |name: &str| rows.iter().find(|r| r["name"] == name).unwrap_or_else(|| panic!("no {name}"));
+    for (name, tolerance, inputs) in [
+        ("kernelbench-2025", 1e-2, 5),
+        ("kernelbench", 1e-4, 5),
+        ("kbv-inputs", 1e-2, 4),
+        ("kbv", 1e-3, 4),
+        ("ci-fuzz", 1e-2, 4),
+    ] {
+        let r = named(name);
+        assert_eq!((r["atol"].as_f64(), r["rtol"].as_f64()), (Some(tolerance), Some(tolerance)), "{r}");
+        assert_eq!(r["inputs"].as_array().map(Vec::len), Some(inputs), "{r}");
+    }
+    assert!(named("targeted-all")["targeted"] == true && named("targeted-2")["suite_budget"] == 2);
+    assert_eq!(rows.len(), 7);
+}

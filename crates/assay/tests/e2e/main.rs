@@ -1,0 +1,11 @@
+//! The whole path through the built binary: judging, runs that are interrupted and continued, bad input, pages.
+//!
+//! Fixtures lie in `testdata/e2e`. Everything that is written goes into temporary folders.
+
+mod bad_input;
+mod disk;
+mod judging;
+mod lists;
+mod pages;
+mod runs;
+mod support;
