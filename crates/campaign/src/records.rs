@@ -62,9 +62,10 @@ fn summary(folder: &Path) -> Result<Summary, CampaignError> {
     let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => CampaignError::BadRun {
             path: folder.to_owned(),
-            what: "the run is not finished (no `summary.json`); finish it with `assay audit --resume --out` and this \
-                   folder"
-                .into(),
+            what: format!(
+                "the run is not finished (no `summary.json`); finish it with `assay audit --resume --out {}`",
+                folder.display()
+            ),
         },
         _ => CampaignError::BadRun { path: path.clone(), what: format!("cannot be read: {e}") },
     })?;
@@ -87,7 +88,8 @@ impl Reader {
         query: &str,
         row: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, CampaignError> {
-        let read = || -> rusqlite::Result<Vec<T>> { self.connection.prepare(query)?.query_map([], row)?.collect() };
+        let read =
+            || -> rusqlite::Result<Vec<T>> { self.connection.prepare(query)?.query_map([], row)?.collect() };
         read().map_err(|e| sql(&self.database, &e))
     }
 
@@ -97,8 +99,10 @@ impl Reader {
             .query_row("SELECT value FROM meta WHERE key = ?1", [PROTOCOLS], |r| r.get(0))
             .optional()
             .map_err(|e| sql(&self.database, &e))?;
-        let json = json.ok_or_else(|| self.bad("the run states no protocols; start a new run with --out".into()))?;
-        let texts: Vec<String> = serde_json::from_str(&json).map_err(|e| self.bad(format!("its protocols: {e}")))?;
+        let json =
+            json.ok_or_else(|| self.bad("the run states no protocols; start a new run with --out".into()))?;
+        let texts: Vec<String> =
+            serde_json::from_str(&json).map_err(|e| self.bad(format!("its protocols: {e}")))?;
         texts.iter().map(|t| Protocol::parse(t, "run.db").map_err(|e| self.bad(e.to_string()))).collect()
     }
 
@@ -107,14 +111,16 @@ impl Reader {
             self.rows("SELECT problem, matrix FROM matrices", |r| Ok((r.get(0)?, r.get(1)?)))?;
         rows.into_iter()
             .map(|(problem, json)| {
-                let m = serde_json::from_str(&json).map_err(|e| self.bad(format!("the matrix of `{problem}`: {e}")))?;
+                let m = serde_json::from_str(&json)
+                    .map_err(|e| self.bad(format!("the matrix of `{problem}`: {e}")))?;
                 Ok((problem, m))
             })
             .collect()
     }
 
     fn mutants(&self) -> Result<Vec<(String, MutantRow)>, CampaignError> {
-        let query = "SELECT problem, id, rule, family, host, line, name, diff, status, reason, identity FROM mutants
+        let query =
+            "SELECT problem, id, rule, family, host, line, name, diff, status, reason, identity FROM mutants
                      ORDER BY problem, line, id";
         self.rows(query, |r| {
             let row = MutantRow {
@@ -137,5 +143,90 @@ impl Reader {
         self.rows("SELECT problem, path, text FROM sources ORDER BY problem, path", |r| {
             Ok(SourceRow { problem: r.get(0)?, path: r.get(1)?, text: r.get(2)? })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_measure::{
+        Environment, Filtered, InputRow, MatrixCell, MutantRow as Scored, Origin, SummaryInput, Timing,
+        builtin, summarise,
+    };
+
+    use super::*;
+
+    fn matrix(id: u32) -> KillMatrix {
+        let mut m = KillMatrix::new(1, id, "made up");
+        m.filtered = Filtered { generated: 1, ..Filtered::default() };
+        m.inputs = vec![InputRow::new("official#0", Origin::Official, 1e-6)];
+        m.mutants = vec![Scored { id: format!("m{id}"), witnessed: true, ..Scored::default() }];
+        let cell = MatrixCell::new(assay_judge::EvaluationEnd::Fault, f64::INFINITY, f64::INFINITY);
+        m.set_cell(0, 0, cell).unwrap();
+        m
+    }
+
+    #[test]
+    fn a_finished_run_reads_back_and_an_unfinished_one_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), false).unwrap();
+        let protocols = builtin().unwrap();
+        // As an audit would have them: not in the order of their keys.
+        let matrices = [matrix(19), matrix(4)];
+        for m in &matrices {
+            let key = format!("level1/{}_made_up", m.id);
+            store.put_matrix(&key, m).unwrap();
+            store.put_source(&key, "kernel.cu", "a\nb").unwrap();
+        }
+        let row = |id: &str, line: u64| MutantRow {
+            id: id.into(),
+            rule: "r".into(),
+            family: "boundary".into(),
+            host: true,
+            line,
+            name: "kernel.cu:4:9: x".into(),
+            diff: "-a\n+b".into(),
+            status: "duplicate".into(),
+            reason: "m2".into(),
+            identity: "ff".into(),
+        };
+        store.put_mutants("level1/19_made_up", &[row("a", 9), row("b", 2)]).unwrap();
+        store.put_protocols(&protocols).unwrap();
+
+        let e = Records::read(dir.path()).err().unwrap();
+        assert!(matches!(&e, CampaignError::BadRun { .. }) && e.to_string().contains("not finished"), "{e}");
+
+        let summary = summarise(SummaryInput {
+            matrices: &matrices,
+            protocols: &protocols,
+            rules: &[],
+            baselines_failed: &[],
+            timing: Timing::default(),
+            environment: Environment::new(),
+            caveats: Vec::new(),
+            seed: 0,
+            resamples: 10,
+        })
+        .unwrap();
+        store.write_file("summary.json", &serde_json::to_vec(&summary).unwrap()).unwrap();
+        drop(store);
+        let r = Records::read(dir.path()).unwrap();
+        assert_eq!((r.summary, r.protocols), (summary, protocols));
+        let keys: Vec<&str> = r.matrices.iter().map(|(k, _)| k.as_str()).collect();
+        assert_eq!(keys, ["level1/19_made_up", "level1/4_made_up"], "the order is the summary's");
+        assert_eq!(r.matrices[0].1, matrices[0]);
+        let lines: Vec<u64> = r.mutants.iter().map(|(_, m)| m.line).collect();
+        assert_eq!(lines, [2, 9]);
+        assert_eq!(r.mutants[1].1, row("a", 9));
+        assert_eq!((r.sources.len(), r.sources[0].text.as_str()), (2, "a\nb"));
+
+        std::fs::write(dir.path().join("summary.json"), "{}").unwrap();
+        let e = Records::read(dir.path()).err().unwrap().to_string();
+        assert!(e.contains("not a summary of this version"), "{e}");
+    }
+
+    #[test]
+    fn a_folder_without_a_run_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(Records::read(dir.path()), Err(CampaignError::BadRun { .. })));
     }
 }

@@ -62,9 +62,9 @@ impl Bundle {
             .collect();
         let t = &self.summary.timing;
         // The baseline's runs are part of the evaluations, so they have no time of their own.
-        let total = t.wall_seconds * 1e3;
-        let setup =
-            (t.compile_ms_per_mutant * self.summary.pipeline.generated as f64).clamp(0.0, total.max(0.0));
+        let total = (t.wall_seconds * 1e3).round().max(0.0);
+        let compile = (t.compile_ms_per_mutant * self.summary.pipeline.generated as f64).round();
+        let setup = compile.clamp(0.0, total);
         let valid = tally.killed + tally.timeout + tally.survived + tally.no_coverage;
         json!({
             "schemaVersion": "2.0",

@@ -128,8 +128,13 @@ fn cell(h: u64, weight: u64, input: usize) -> MatrixCell {
     }
 }
 
-/// The matrices, the mutants and the summary of the run.
+/// The bundle of the run.
 pub fn bundle() -> Bundle {
+    run().0
+}
+
+/// The bundle of the run and its matrices.
+pub fn run() -> (Bundle, Vec<KillMatrix>) {
     let mut matrices = Vec::new();
     let mut mutants = Vec::new();
     let mut sources = Vec::new();
@@ -245,7 +250,8 @@ pub fn bundle() -> Bundle {
         resamples: 500,
     })
     .unwrap();
-    Bundle::gather(summary, "assay-runs/audit-20260101-120000".into(), mutants, sources, protocols, &matrices)
+    let folder = "assay-runs/audit-20260101-120000".to_owned();
+    (Bundle::gather(summary, folder, mutants, sources, protocols, &matrices), matrices)
 }
 
 /// The bundle with every text from outside replaced by a hostile one.
