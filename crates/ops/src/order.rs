@@ -142,8 +142,6 @@ pub struct Sum;
 pub struct Product;
 /// Sum of the terms' squares.
 pub struct SumSquares;
-/// Sum of the terms' absolute values.
-pub struct SumAbs;
 
 macro_rules! fold {
     ($name:ident, $start:ident, |$m:ident, $acc:ident, $x:ident| $step:expr, |$a:ident, $b:ident| $combine:expr) => {
@@ -167,7 +165,6 @@ macro_rules! fold {
 fold!(Sum, ZERO, |M, acc, x| acc + x, |a, b| a + b);
 fold!(Product, ONE, |M, acc, x| acc * x, |a, b| a * b);
 fold!(SumSquares, ZERO, |M, acc, x| M::mul_add(x, x, acc), |a, b| a + b);
-fold!(SumAbs, ZERO, |M, acc, x| acc + x.abs(), |a, b| a + b);
 
 /// Accumulates a tile of `R` by `N` outputs at once: `step(k, acc)` lets term `k` of every output enter.
 #[inline(always)]

@@ -249,8 +249,7 @@ pub fn conv_transpose<T: Real>(
     }
     let o = per_group * groups;
     check_bias(bias, o)?;
-    let mut phases: Vec<Vec<Axis>> = Vec::new();
-    let mut spatial_out = Vec::new();
+    let mut shape = vec![n, o];
     for d in 0..spatial {
         let (size, kernel, stride, dilation) =
             (x.shape()[2 + d], weight.shape()[2 + d], p.stride[d], p.dilation[d]);
@@ -270,7 +269,15 @@ pub fn conv_transpose<T: Real>(
                 p.padding[d]
             ))
         })?;
-        spatial_out.push(total);
+        shape.push(total);
+    }
+    // Before anything is made per output.
+    numel(&shape)?;
+    numel(&shape[2..])?;
+    let mut phases: Vec<Vec<Axis>> = Vec::new();
+    for d in 0..spatial {
+        let (size, kernel, stride, dilation, total) =
+            (x.shape()[2 + d], weight.shape()[2 + d], p.stride[d], p.dilation[d], shape[2 + d]);
         phases.push(
             (0..stride.min(total))
                 .map(|first| Axis {
@@ -301,7 +308,6 @@ pub fn conv_transpose<T: Real>(
             .collect();
     }
     let windows: Vec<Windows> = boxes.into_iter().map(whole).collect();
-    let shape: Vec<usize> = [n, o].into_iter().chain(spatial_out).collect();
     let [kz, ky, kx] = three(&kernel, 1);
     let out = products(cx, &x, bias, shape, groups, &windows, |w, oc, ic, tap| {
         let [z, y, x] = &w.0;
@@ -373,8 +379,8 @@ fn products<T: Real>(
                     &plan,
                     &a,
                     w.outputs(),
-                    |p0, len, columns, panel| w.gather(images, ins, T::ZERO, [p0, len, columns], panel),
-                    |i, p0, values| {
+                    &mut |p0, len, columns, panel| w.gather(images, ins, T::ZERO, [p0, len, columns], panel),
+                    &mut |i, p0, values| {
                         let target = &mut target[i * result..][..result];
                         if dense {
                             target[p0..p0 + values.len()].copy_from_slice(values);

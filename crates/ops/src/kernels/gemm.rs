@@ -44,6 +44,11 @@ pub const fn tile_columns<T>() -> usize {
     64 / size_of::<T>()
 }
 
+/// Packs the columns from `j0`, `width` of them, into a panel of so many columns.
+pub type Pack<'a, T> = &'a mut dyn FnMut(usize, usize, usize, &mut [T]);
+/// Takes finished outputs of a row from column `j0`.
+pub type Store<'a, T> = &'a mut dyn FnMut(usize, usize, &[T]);
+
 /// Multiplies: `pack(j0, width, columns, panel)` writes `b[k][j0 + j]` to `panel[k * columns + j]` for `j < width`
 /// (whatever is left in the other lanes is computed with and dropped), `store(i, j0, values)` takes finished outputs
 /// `out[i][j0..]`.
@@ -52,35 +57,32 @@ pub fn multiply<T: Real>(
     plan: &Plan,
     a: &PackedRows<T>,
     columns: usize,
-    pack: impl FnMut(usize, usize, usize, &mut [T]),
-    store: impl FnMut(usize, usize, &[T]),
+    // Not generic: each is called once per tile, and every instance would compile the tile loops anew.
+    pack: Pack<'_, T>,
+    store: Store<'_, T>,
 ) -> Result<(), Fault> {
     numel(&[a.terms, tile_columns::<T>()])?;
     if tile_columns::<T>() == 16 {
-        dispatch(fma, Tiles::<T, _, _, 16> { plan, a, columns, pack, store });
+        dispatch(fma, Tiles::<T, 16> { plan, a, columns, pack, store });
     } else {
-        dispatch(fma, Tiles::<T, _, _, 8> { plan, a, columns, pack, store });
+        dispatch(fma, Tiles::<T, 8> { plan, a, columns, pack, store });
     }
     Ok(())
 }
 
-struct Tiles<'a, T, P, S, const N: usize> {
+struct Tiles<'a, T, const N: usize> {
     plan: &'a Plan,
     a: &'a PackedRows<T>,
     columns: usize,
-    pack: P,
-    store: S,
+    pack: Pack<'a, T>,
+    store: Store<'a, T>,
 }
 
-impl<T: Real, P, S, const N: usize> Kernel for Tiles<'_, T, P, S, N>
-where
-    P: FnMut(usize, usize, usize, &mut [T]),
-    S: FnMut(usize, usize, &[T]),
-{
+impl<T: Real, const N: usize> Kernel for Tiles<'_, T, N> {
     type Output = ();
 
     #[inline(always)]
-    fn run<M: MulAdd>(mut self) {
+    fn run<M: MulAdd>(self) {
         let terms = self.a.terms;
         let mut panel = vec![T::ZERO; terms * N];
         let mut j0 = 0;
@@ -154,18 +156,78 @@ pub fn matmul<T: Real>(
     b: Matrix<'_, T>,
     out: &mut [T],
 ) -> Result<(), Fault> {
+    // A matrix in contiguous rows times a vector: packing would cost as much as the product.
+    if n == 1 && a.column == 1 && b.row == 1 {
+        dispatch(
+            fma,
+            Rows { plan, matrix: a.data, distance: a.row, vector: b.data, terms: k, out: &mut out[..m] },
+        );
+        return Ok(());
+    }
+    if m == 1 && b.row == 1 && a.column == 1 {
+        dispatch(
+            fma,
+            Rows { plan, matrix: b.data, distance: b.column, vector: a.data, terms: k, out: &mut out[..n] },
+        );
+        return Ok(());
+    }
     // Lanes are columns: with few of them the transposed product, which multiplies the same pairs in the same order,
     // fills the lanes better.
     if n < tile_columns::<T>() && m > n {
         let packed = PackedRows::new(n, k, |j, k| b.data[k * b.row + j * b.column])?;
-        return multiply(fma, plan, &packed, m, packer(a.t(), k), |j, i0, v| {
+        return multiply(fma, plan, &packed, m, &mut packer(a.t(), k), &mut |j, i0, v| {
             for (i, &x) in v.iter().enumerate() {
                 out[(i0 + i) * n + j] = x;
             }
         });
     }
     let packed = PackedRows::new(m, k, |i, k| a.data[i * a.row + k * a.column])?;
-    multiply(fma, plan, &packed, n, packer(b, k), |i, j0, v| out[i * n + j0..][..v.len()].copy_from_slice(v))
+    multiply(fma, plan, &packed, n, &mut packer(b, k), &mut |i, j0, v| {
+        out[i * n + j0..][..v.len()].copy_from_slice(v);
+    })
+}
+
+/// One dot product per contiguous row; the rows of a group are the lanes.
+struct Rows<'a, T> {
+    plan: &'a Plan,
+    matrix: &'a [T],
+    distance: usize,
+    vector: &'a [T],
+    terms: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Rows<'_, T> {
+    #[inline(always)]
+    fn rows<M: MulAdd, const N: usize>(&mut self, row: usize) {
+        let rows: [&[T]; N] =
+            std::array::from_fn(|r| &self.matrix[(row + r) * self.distance..][..self.terms]);
+        let vector = &self.vector[..self.terms];
+        let acc = accumulate::<T, Sum, 1, N>(self.plan, |k, acc| {
+            for r in 0..N {
+                acc[0][r] = M::mul_add(rows[r][k], vector[k], acc[0][r]);
+            }
+        });
+        self.out[row..row + N].copy_from_slice(&acc[0]);
+    }
+}
+
+impl<T: Real> Kernel for Rows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<M: MulAdd>(mut self) {
+        let rows = self.out.len();
+        let mut row = 0;
+        while row + 4 <= rows {
+            self.rows::<M, 4>(row);
+            row += 4;
+        }
+        while row < rows {
+            self.rows::<M, 1>(row);
+            row += 1;
+        }
+    }
 }
 
 fn packer<T: Real>(b: Matrix<'_, T>, terms: usize) -> impl FnMut(usize, usize, usize, &mut [T]) + '_ {
@@ -179,6 +241,66 @@ fn packer<T: Real>(b: Matrix<'_, T>, terms: usize) -> impl FnMut(usize, usize, u
                 let from = (j0 + j) * b.column;
                 for k in 0..terms {
                     panel[k * columns + j] = b.data[from + k * b.row];
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::variant::Order;
+
+    const ORDERS: [Order; 6] = [
+        Order::Sequential,
+        Order::Reversed,
+        Order::Pairwise,
+        Order::Blocked(5),
+        Order::SplitK(3),
+        Order::Interleaved(4),
+    ];
+
+    /// One output, term by term with the software's fused multiply-add.
+    fn by_hand(plan: &Plan, fma: bool, a: impl Fn(usize) -> f32, b: impl Fn(usize) -> f32) -> f32 {
+        plan.fold(
+            |run| {
+                let (mut acc, mut k) = (0.0f32, run.start);
+                for _ in 0..run.len {
+                    acc = if fma { libm::fmaf(a(k), b(k), acc) } else { acc + a(k) * b(k) };
+                    k = k.wrapping_add(run.step);
+                }
+                acc
+            },
+            |x, y| x + y,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn every_output_is_accumulated_in_exactly_the_stated_order() {
+        let value = |i: usize| ((i * 2_654_435_761) % 4_294_967_296) as f32 / 4_294_967_296.0 - 0.5;
+        for [m, k, n] in
+            [[5, 37, 19], [1, 64, 33], [9, 21, 1], [13, 0, 4], [4, 8, 16], [1, 50, 1], [40, 17, 3]]
+        {
+            let a: Vec<f32> = (0..m * k).map(value).collect();
+            let b: Vec<f32> = (0..k * n).map(|i| value(i + 7919)).collect();
+            for order in ORDERS {
+                for fma in [false, true] {
+                    let plan = Plan::new(order, k);
+                    let want: Vec<f32> = (0..m * n)
+                        .map(|o| by_hand(&plan, fma, |t| a[o / n * k + t], |t| b[t * n + o % n]))
+                        .collect();
+                    let mut got = vec![0.0f32; m * n];
+                    matmul(fma, &plan, [m, k, n], Matrix::rows(&a, k), Matrix::rows(&b, n), &mut got)
+                        .unwrap();
+                    assert_eq!(got, want, "{m}x{k}x{n} {order:?} fma {fma}");
+                    // The same through a transposed right matrix, which takes other paths.
+                    let bt: Vec<f32> = (0..n * k).map(|i| b[i % k.max(1) * n + i / k.max(1)]).collect();
+                    let mut got = vec![0.0f32; m * n];
+                    matmul(fma, &plan, [m, k, n], Matrix::rows(&a, k), Matrix::rows(&bt, k).t(), &mut got)
+                        .unwrap();
+                    assert_eq!(got, want, "{m}x{k}x{n} transposed {order:?} fma {fma}");
                 }
             }
         }

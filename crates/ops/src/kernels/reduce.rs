@@ -165,7 +165,7 @@ impl<T: Real, F: Fold> Kernel for FoldKernel<'_, T, F> {
 pub fn select<E: Copy>(data: &[E], layout: Layout, beats: impl Fn(E, E) -> bool) -> Vec<usize> {
     let Layout { outer, terms, inner } = layout;
     let mut out = vec![0usize; outer * inner];
-    if terms == 0 {
+    if terms == 0 || inner == 0 {
         return out;
     }
     for o in 0..outer {

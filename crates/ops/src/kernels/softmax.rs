@@ -25,7 +25,7 @@ pub fn along<T: Real>(cx: &Cx, x: Array<T>, dim: usize, log: bool) -> Result<Arr
     axes.swap(dim, x.rank() - 1);
     let x = x.permuted(&axes);
     let (shape, terms) = (x.shape().to_vec(), x.shape()[x.rank() - 1]);
-    let rows = if terms == 0 { 0 } else { x.len() / terms };
+    let rows = x.len().checked_div(terms).unwrap_or(0);
     let mut data = x.into_data();
     softmax_rows(cx, &mut data, rows, terms, log)?;
     Ok(Array::new(shape, data)?.permuted(&axes))
@@ -110,8 +110,8 @@ fn two_pass<T: Real>(cx: &Cx, data: &mut [T], rows: usize, terms: usize, log: bo
 #[inline(always)]
 fn online_step<T: Real>(max: T, sum: T, x: T) -> (T, T) {
     if x > max {
-        // `1 + (x - x)` is exp(0) for a finite maximum and NaN for an infinite one, as in two passes.
-        let first = T::ONE + (x - x);
+        // exp(x - x): 1 for a finite maximum, NaN for an infinite one, as in two passes.
+        let first = if x == T::INFINITY { T::NAN } else { T::ONE };
         let kept = if sum == T::ZERO { T::ZERO } else { sum * (max - x).exp() };
         (x, kept + first)
     } else if x == T::NEG_INFINITY && !max.is_nan() {

@@ -58,13 +58,11 @@ fn power<T: Real>(x: Array<T>, e: f64) -> Array<T> {
 }
 
 fn numbers(x: Scalar, e: Scalar) -> Result<Scalar, Fault> {
-    if let (Some(x), Some(e)) = (x.to_i64(), e.to_i64()) {
-        if let Ok(e) = u32::try_from(e) {
-            let power = x.checked_pow(e);
-            return power
-                .map(Scalar::Int)
-                .ok_or_else(|| Fault(format!("{x} ** {e} does not fit in 64 bits")));
-        }
+    match (x.to_i64(), e.to_i64().map(u32::try_from)) {
+        (Some(x), Some(Ok(e))) => x
+            .checked_pow(e)
+            .map(Scalar::Int)
+            .ok_or_else(|| Fault(format!("{x} ** {e} does not fit in 64 bits"))),
+        _ => Ok(Scalar::Float(libm::pow(x.to_f64(), e.to_f64()))),
     }
-    Ok(Scalar::Float(libm::pow(x.to_f64(), e.to_f64())))
 }

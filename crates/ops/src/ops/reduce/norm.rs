@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::kernels::reduce::{arrange, fold, reduced_dims, reduced_shape};
 use crate::kernels::reduce::{beats_max, beats_min, extreme};
 use crate::op::{Args, Cx, Kind, Param, op};
-use crate::order::{Sum, SumAbs, SumSquares};
+use crate::order::{Sum, SumSquares};
 use crate::real::Real;
 
 op! {
@@ -36,7 +36,7 @@ fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
     let shape = reduced_shape(x.shape(), &dims, keepdim);
     let (x, layout) = arrange(x, &dims)?;
     let out: Vec<T> = if p == 1.0 {
-        fold::<T, SumAbs>(cx, x.data(), layout)?
+        fold::<T, Sum>(cx, x.map(T::abs).data(), layout)?
     } else if p == 2.0 {
         fold::<T, SumSquares>(cx, x.data(), layout)?.into_iter().map(T::sqrt).collect()
     } else if p == 0.0 {

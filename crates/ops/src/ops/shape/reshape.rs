@@ -37,7 +37,7 @@ pub(crate) fn inferred(target: &[i64], count: usize) -> Result<Vec<usize>, Fault
     let rest = match (free, known) {
         (None, _) => 0,
         (Some(_), 0) => return Err(bad()),
-        (Some(_), known) if count % known == 0 => count / known,
+        (Some(_), known) if count.is_multiple_of(known) => count / known,
         (Some(_), _) => return Err(bad()),
     };
     Ok(target.iter().enumerate().map(|(i, &d)| if Some(i) == free { rest } else { d as usize }).collect())
