@@ -43,5 +43,5 @@ fn real_main() -> Exit {
 }
 
 fn report(failure: &Failure) {
-    eprintln!("error: {}", failure.message.trim_end());
+    output::say(format_args!("error: {}", failure.message.trim_end()));
 }

@@ -24,6 +24,11 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
     text(&s)
 }
 
+/// Writes a line to stderr. A stderr that is closed or full changes no exit code, so it is no error.
+pub fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 fn finish(r: io::Result<()>) -> Result<(), Failure> {
     match r {
         Ok(()) => Ok(()),

@@ -73,7 +73,10 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         output::text(&bundle.page(output::width()))?;
     }
     for failed in &finished.baselines_failed {
-        eprintln!("error: baseline of {} ({}) failed and is left out: {}", failed.problem, failed.name, failed.reason);
+        output::say(format_args!(
+            "error: baseline of {} ({}) failed and is left out: {}",
+            failed.problem, failed.name, failed.reason
+        ));
     }
     let mut exit = Exit::Fine;
     if !finished.baselines_failed.is_empty() {
@@ -82,12 +85,12 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     if let (Some(pct), Some(first)) = (args.fail_under, finished.summary.protocols.first())
         && (first.detected_percent.unwrap_or(0.0) < pct || first.false_kills > 0)
     {
-        eprintln!(
+        output::say(format_args!(
             "error: `{}` detects {:.1}% of the witnessed faults with {} false kills; --fail-under asks {pct}% and none",
             first.name,
             first.detected_percent.unwrap_or(0.0),
             first.false_kills
-        );
+        ));
         exit = exit.and(Exit::Wrong);
     }
     Ok(exit)

@@ -104,7 +104,7 @@ pub fn report(common: &Common, args: &ReportArgs) -> Result<Exit, Failure> {
     if args.open {
         let page = args.run.join("report.html");
         if let Err(why) = open(&page) {
-            eprintln!("warning: {why}; open `{}` in a browser yourself", page.display());
+            output::say(format_args!("warning: {why}; open `{}` in a browser yourself", page.display()));
         }
     }
     Ok(Exit::Fine)
