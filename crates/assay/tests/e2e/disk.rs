@@ -76,11 +76,14 @@ fn an_audit_on_a_full_disk_ends_with_74_and_continues_when_there_is_space() {
 }
 
 #[test]
-fn an_audit_that_cannot_even_begin_its_database_ends_with_74() {
+fn an_audit_that_cannot_even_begin_its_database_ends_with_74_and_can_be_started_again() {
     let Some(disk) = Small::mount(16) else { return };
     let run = disk.path().join("run");
     Running::start(&mut audit("problems/add_clamp", &run, &[])).finish().exits(74);
     only_a_sound_database(&run);
+    disk.grow(64 << 10);
+    // Nothing was begun, so there is nothing to resume and nothing in the way.
+    Running::start(&mut audit("problems/add_clamp", &run, &[])).finish().exits(0);
 }
 
 fn save(to: &Path) -> Command {

@@ -190,6 +190,31 @@ fn a_finished_run_is_reported_and_its_suites_printed() {
 }
 
 #[test]
+fn a_suite_of_a_run_is_a_protocol_that_detects_what_the_run_says() {
+    let (_, run, _) = finished();
+    let suite = assay(&["suite", run.to_str().unwrap(), "--budget", "2", "--json"]).exits(0).json();
+    let file = run.join("suites/budget-2.toml");
+    let dir = tempfile::tempdir().unwrap();
+    let mut c = command(&["audit", "--json", "--problems", &fixture("problems"), "--protocol"]);
+    c.arg(&file).arg("--out").arg(dir.path().join("run"));
+    let summary = Running::start(&mut c).finish().exits(0).json();
+    let first = &summary["protocols"][0];
+    assert_eq!(first["name"], "suite-2");
+    assert!(first["inputs"].as_u64() <= Some(2), "{first}");
+    assert_eq!(first["detected_percent"], suite["full_pool"], "{first}\n{suite}");
+}
+
+#[test]
+fn the_gate_alone_passes_sound_substrates_and_names_the_fault_of_a_wrong_one() {
+    let (good, bad) = (fixture("problems"), fixture("bad/wrong_substrate"));
+    let rows = assay(&["problems", "--verify", "--json", "--problems", &good]).exits(0).json();
+    assert!(rows.as_array().unwrap().iter().all(|r| r["passes"] == true), "{rows}");
+    let rows = assay(&["problems", "--verify", "--json", "--problems", &bad]).exits(3).json();
+    assert_eq!((rows[0]["id"].as_u64(), rows[0]["passes"].as_bool()), (Some(12), Some(false)));
+    assert!(rows[0]["reason"].as_str().unwrap().contains("wrong"), "{rows}");
+}
+
+#[test]
 fn doctor_reports_every_planted_fault() {
     let answer = assay(&["doctor", "--json"]).exits(0).json();
     let detectors = answer["detectors"].as_array().unwrap();
