@@ -124,7 +124,7 @@ fn parse_hex(digits: &str) -> Result<Vec<u8>, (usize, String)> {
     if let Some(k) = digits.find(|c: char| !c.is_ascii_hexdigit()) {
         return Err((k, "not a hexadecimal digit".into()));
     }
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return Err((digits.len(), "an odd number of hexadecimal digits".into()));
     }
     (0..digits.len() / 2)

@@ -246,7 +246,6 @@ pub struct RunArgs {
 
 /// `--memory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the flag's help explains them")]
 pub enum MemoryArg {
     Strict,
     Arena,
@@ -254,7 +253,6 @@ pub enum MemoryArg {
 
 /// `--fill`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the flag's help explains them")]
 pub enum FillArg {
     Noise,
     Zeros,
@@ -264,7 +262,6 @@ pub enum FillArg {
 
 /// `--schedule`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the flag's help explains them")]
 pub enum ScheduleArg {
     Hardware,
     RunAhead,
@@ -272,7 +269,6 @@ pub enum ScheduleArg {
 
 /// `--engine`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the flag's help explains them")]
 pub enum EngineArg {
     Auto,
     Interp,

@@ -148,6 +148,7 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
     let store = Store::open(&config.folder, config.resume)?;
     let manifest = manifest(config);
     check_manifest(&store, &manifest, config)?;
+    store.put_protocols(&config.protocols)?;
     let compiler = Compiler::new(config.install.clone(), config.worker.clone(), config.jobs, Limits::default());
     let context = Context {
         store: &store,

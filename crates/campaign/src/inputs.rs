@@ -79,7 +79,7 @@ pub fn prepare(problem: &Problem, recipe: &Recipe, origin: Origin, targeted: boo
 /// # Errors
 /// An output that is missing or of another shape or dtype, in words.
 pub fn worst(problem: &Problem, outputs: &Tensors, reference: &Tensors, exact: bool) -> Result<Comparison, String> {
-    let options = CompareOptions { nan_ok: problem.nan_ok, exact_integers: exact, ..CompareOptions::default() };
+    let options = CompareOptions { nan_ok: problem.nan_ok, exact_integers: exact };
     let mut all = Vec::new();
     for name in &problem.outputs {
         let (Some(out), Some(want)) = (outputs.get(name), reference.get(name)) else {

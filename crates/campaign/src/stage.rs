@@ -218,11 +218,14 @@ pub fn measure(context: &Context<'_>, compiler: &Compiler, problem: &Problem) ->
 
     bench.search(&original, &distinct, &mut judged, &mut inputs, &search)?;
     bench.store_mutants(&candidates, &distinct, &judged)?;
+    context.store.put_source(&bench.key, "kernel.cu", &problem.kernel_source)?;
     for i in &inputs {
         context.store.put_input(&bench.key, &i.text, origin_name(&i.origin), i.variance, &i.controls)?;
     }
     context.add_evaluations(bench.executed.load(Ordering::Relaxed));
-    bench.matrix(&candidates, &distinct, judged, &inputs).map(|m| Outcome::Measured(Box::new(m)))
+    let matrix = bench.matrix(&candidates, &distinct, judged, &inputs)?;
+    context.store.put_matrix(&bench.key, &matrix)?;
+    Ok(Outcome::Measured(Box::new(matrix)))
 }
 
 /// A mutant's row of the matrix in the making.

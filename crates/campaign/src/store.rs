@@ -5,12 +5,11 @@
 //! store first, and every value is a function of its key.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use assay_measure::{KillMatrix, Protocol};
-use fs4::{FileExt as _, TryLockError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::CampaignError;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use assay_problems::{Extents, Recipe};
-use comfy_table::presets::NOTHING;
+use comfy_table::presets;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub fn read_source(path: &Path) -> Result<String, Failure> {
 /// A plain table as wide as the terminal.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut t = Table::new();
-    t.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    t.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     t.set_width(u16::try_from(output::width()).unwrap_or(80));
     t.set_header(header.to_vec());
     for row in rows {

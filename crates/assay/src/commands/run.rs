@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use assay_nvrtc::{Compiler, Unit};
+use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Unit};
 use assay_ptx::{Module, Param};
 use assay_simt::{
     Arg, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr, Role, Sanitize, Schedule,
@@ -87,7 +87,7 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
         output::text(&page(args, &source, &buffers, &ran))?;
     }
     if args.engine == EngineArg::Jit && !common.quiet {
-        eprintln!("note: this version has no vector JIT; the interpreter ran, with the same bits");
+        output::say(format_args!("note: this version has no vector JIT; the interpreter ran, with the same bits"));
     }
     Ok(exit)
 }
@@ -157,7 +157,6 @@ fn compile_with(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<(Mo
         fast_math: args.fast_math,
         defines: args.define.iter().map(|d| define(d)).collect(),
         include_dirs: args.include.clone(),
-        ..assay_nvrtc::Options::default()
     };
     let unit = Unit {
         name: "run".into(),
@@ -169,16 +168,28 @@ fn compile_with(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<(Mo
         .compile(&options, std::slice::from_ref(&unit))
         .pop()
         .ok_or_else(|| Failure::bug("the compiler gave no answer"))?
-        .map_err(|e| tools::refused(&args.file, &e))?;
+        .map_err(|e| match unknown_name(&e) {
+            Some(why) => Failure::bad_input(format!("no kernel `{}` in `{}`: {why}", args.kernel, args.file.display())),
+            None => tools::refused(&args.file, &e),
+        })?;
     let module = parse("the compiled PTX", &image.ptx)?;
     let entry = image.entries.get(&args.kernel).cloned().ok_or_else(|| no_kernel(&args.kernel, &module))?;
     Ok((module, entry))
 }
 
+/// Why the compiler does not know the kernel's name, if that is all: such a complaint stands in no line of the file.
+fn unknown_name(e: &CompileError) -> Option<&str> {
+    let only = e.log.contains("name expression") && e.lines.iter().all(|l| l.line.is_none());
+    e.lines.first().filter(|_| only && e.kind == CompileErrorKind::Rejected).map(|l| l.message.as_str())
+}
+
 fn parse(what: &str, text: &str) -> Result<Module, Failure> {
     assay_ptx::parse_module(text).map_err(|e| {
         let message = format!("{what}: {e}");
-        if e.is_unsupported() { Failure::unsupported(message) } else { Failure::bad_input(message) }
+        match e {
+            assay_ptx::PtxError::Unsupported { .. } => Failure::unsupported(message),
+            _ => Failure::bad_input(message),
+        }
     })
 }
 
@@ -312,7 +323,7 @@ fn once(
         });
     }
     let started = Instant::now();
-    let mut outcome = session.launch(&LaunchSpec {
+    let outcome = session.launch(&LaunchSpec {
         kernel: entry,
         grid: args.grid,
         block: args.block,
@@ -320,6 +331,7 @@ fn once(
         args: &values,
     });
     let seconds = started.elapsed().as_secs_f64();
+    let mut outcome = outcome.map_err(Failure::bad_input)?;
     if args.sanitize && !outcome.faulted() && matches!(outcome.status, Status::Ok | Status::Finding) {
         outcome.findings.extend(session.finish());
         if !outcome.findings.is_empty() {
