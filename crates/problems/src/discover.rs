@@ -75,12 +75,15 @@ impl Root {
     /// The problems' folders, as paths relative to the root and as folders.
     fn folders(&self) -> Vec<(String, Folder)> {
         match self {
-            Root::Embedded => embedded_problems().into_iter().map(|p| (p.clone(), Folder::Embedded(p))).collect(),
+            Root::Embedded => {
+                embedded_problems().into_iter().map(|p| (p.clone(), Folder::Embedded(p))).collect()
+            }
             Root::Folder(dir) => below(dir)
                 .into_iter()
                 .map(|p| {
                     let relative = p.strip_prefix(dir).unwrap_or(&p);
-                    let parts: Vec<_> = relative.components().map(|c| c.as_os_str().to_string_lossy()).collect();
+                    let parts: Vec<_> =
+                        relative.components().map(|c| c.as_os_str().to_string_lossy()).collect();
                     (parts.join("/"), Folder::Disk(p.clone()))
                 })
                 .collect(),
@@ -252,14 +255,15 @@ fn glob(pattern: &str, text: &str) -> bool {
 
 /// The folders on disk that a glob names.
 fn expand(pattern: &str) -> Vec<PathBuf> {
-    let mut at: Vec<PathBuf> = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::from(".") }];
+    let mut at: Vec<PathBuf> =
+        vec![if pattern.starts_with('/') { PathBuf::from("/") } else { PathBuf::from(".") }];
     for part in pattern.split('/').filter(|p| !p.is_empty()) {
         let mut next = Vec::new();
         for dir in &at {
             if part.contains(['*', '?']) {
-                let hits = children(dir).into_iter().filter(|c| {
-                    c.file_name().is_some_and(|n| glob(part, &n.to_string_lossy()))
-                });
+                let hits = children(dir)
+                    .into_iter()
+                    .filter(|c| c.file_name().is_some_and(|n| glob(part, &n.to_string_lossy())));
                 next.extend(hits);
             } else if dir.join(part).is_dir() {
                 next.push(dir.join(part));

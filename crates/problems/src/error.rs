@@ -174,7 +174,9 @@ pub enum InputError {
         why: String,
     },
     /// The inputs would not fit in memory.
-    #[error("the inputs of problem {problem} take {bytes} bytes at these extents, above the limit of {limit}")]
+    #[error(
+        "the inputs of problem {problem} take {bytes} bytes at these extents, above the limit of {limit}"
+    )]
     TooLarge {
         /// `1/23`.
         problem: String,

@@ -305,7 +305,9 @@ impl Reader<'_> {
     fn number(&mut self) -> Result<Node, ExprError> {
         let start = self.i;
         while let Some(b) = self.byte() {
-            let sign = matches!(b, b'+' | b'-') && matches!(self.text.as_bytes()[self.i - 1], b'e' | b'E') && self.i > start;
+            let sign = matches!(b, b'+' | b'-')
+                && matches!(self.text.as_bytes()[self.i - 1], b'e' | b'E')
+                && self.i > start;
             if !(b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E') || sign) {
                 break;
             }

@@ -84,5 +84,6 @@ pub(crate) fn read_text(file: &Path) -> Result<String, LoadError> {
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(unusable(format!("it is above the limit of {MAX_FILE_BYTES} bytes")));
     }
-    String::from_utf8(bytes).map_err(|e| unusable(format!("it is not UTF-8 (byte {})", e.utf8_error().valid_up_to())))
+    String::from_utf8(bytes)
+        .map_err(|e| unusable(format!("it is not UTF-8 (byte {})", e.utf8_error().valid_up_to())))
 }

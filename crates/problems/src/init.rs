@@ -31,7 +31,8 @@ pub enum Init {
 }
 
 /// The names, for messages.
-const NAMES: &str = "rand randn uniform(lo,hi) normal(mean,std) zeros ones full(v) randint(lo,hi) bernoulli(p)";
+const NAMES: &str =
+    "rand randn uniform(lo,hi) normal(mean,std) zeros ones full(v) randint(lo,hi) bernoulli(p)";
 
 impl Init {
     /// Reads an initialiser.
@@ -65,11 +66,19 @@ impl Init {
             ("randint", Some(a), Some(b), 2) => Init::Randint(a, b),
             ("full", Some(a), None, 1) => Init::Full(a),
             ("bernoulli", Some(a), None, 1) => Init::Bernoulli(a),
-            ("rand" | "randn" | "zeros" | "ones" | "uniform" | "normal" | "randint" | "full" | "bernoulli", ..) => {
+            (
+                "rand" | "randn" | "zeros" | "ones" | "uniform" | "normal" | "randint" | "full" | "bernoulli",
+                ..,
+            ) => {
                 let what = format!("`{name}` does not take {count} arguments (initialisers: {NAMES})");
                 return Err(ExprError { at: lead, what });
             }
-            _ => return Err(ExprError { at: lead, what: format!("unknown initialiser `{name}` (known: {NAMES})") }),
+            _ => {
+                return Err(ExprError {
+                    at: lead,
+                    what: format!("unknown initialiser `{name}` (known: {NAMES})"),
+                });
+            }
         })
     }
 

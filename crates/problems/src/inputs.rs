@@ -27,7 +27,11 @@ impl Problem {
     ///
     /// # Errors
     /// `UnknownDim` and `Expression` as [`Problem::dims_for`]; `TooLarge`; `Tensor`.
-    pub fn make_inputs(&self, recipe: &Recipe, extents: Extents) -> Result<BTreeMap<String, Tensor>, InputError> {
+    pub fn make_inputs(
+        &self,
+        recipe: &Recipe,
+        extents: Extents,
+    ) -> Result<BTreeMap<String, Tensor>, InputError> {
         let dims = self.dims_for(recipe, extents)?;
         let mut plans = Vec::new();
         let mut bytes = 0u64;
@@ -38,7 +42,8 @@ impl Problem {
                 what: input.name.clone(),
                 why,
             })?;
-            let size = numel(&shape).and_then(|n| n.checked_mul(input.dtype.size_bytes())).unwrap_or(u64::MAX);
+            let size =
+                numel(&shape).and_then(|n| n.checked_mul(input.dtype.size_bytes())).unwrap_or(u64::MAX);
             bytes = bytes.saturating_add(size);
             plans.push((number, input, shape, values));
         }
@@ -90,7 +95,14 @@ fn fill(dtype: DType, shape: &[u64], f: impl Fn(u64) -> f64) -> Result<Tensor, I
 }
 
 /// The same for uniform values, four to a block of the generator: the bits are those of `uniform_at`.
-fn uniform(dtype: DType, shape: &[u64], s: Stream, lo: f64, width: f64, scale: f64) -> Result<Tensor, InputError> {
+fn uniform(
+    dtype: DType,
+    shape: &[u64],
+    s: Stream,
+    lo: f64,
+    width: f64,
+    scale: f64,
+) -> Result<Tensor, InputError> {
     if dtype != DType::F32 {
         return fill(dtype, shape, |i| (lo + width * f64::from(s.uniform_at(i))) * scale);
     }

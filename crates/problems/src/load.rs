@@ -115,7 +115,9 @@ impl Names<'_> {
     fn add(&mut self, name: &Spanned<String>, what: &'static str) -> Result<(), LoadError> {
         let text = name.get_ref();
         if !is_name(text) {
-            return Err(self.toml.err(name.span().start, format!("`{text}` is no name (letters, digits and `_`)")));
+            return Err(self
+                .toml
+                .err(name.span().start, format!("`{text}` is no name (letters, digits and `_`)")));
         }
         if let Some(other) = self.taken.get(text) {
             let message = format!("`{text}` is a {what} here and a {other} before");
@@ -142,11 +144,13 @@ fn build(toml: &Text<'_>, kernel: &Text<'_>, dir: PathBuf, slug: String) -> Resu
     for (name, d) in &spec.dims {
         names.add(name, "dim")?;
         for extent in [&d.official, &d.desk] {
-            if *extent.get_ref() == 0 {
-                return Err(toml.err(extent.span().start, "an extent is at least 1"));
-            }
+            legal_extent(toml, extent)?;
         }
-        dims.push(Dim { name: name.get_ref().clone(), official: *d.official.get_ref(), desk: *d.desk.get_ref() });
+        dims.push(Dim {
+            name: name.get_ref().clone(),
+            official: *d.official.get_ref(),
+            desk: *d.desk.get_ref(),
+        });
     }
     for name in spec.derived.keys() {
         names.add(name, "derived dim")?;
@@ -213,6 +217,16 @@ fn build(toml: &Text<'_>, kernel: &Text<'_>, dir: PathBuf, slug: String) -> Resu
     Ok(problem)
 }
 
+fn legal_extent(toml: &Text<'_>, v: &Spanned<u64>) -> Result<(), LoadError> {
+    if *v.get_ref() == 0 {
+        return Err(toml.err(v.span().start, "an extent is at least 1"));
+    }
+    if i64::try_from(*v.get_ref()).is_err() {
+        return Err(toml.err(v.span().start, "an extent is an integer of 63 bits"));
+    }
+    Ok(())
+}
+
 /// Derived dims, sorted so that each needs only what stands before it.
 fn derived(toml: &Text<'_>, spec: &Spec) -> Result<Vec<(String, Expr)>, LoadError> {
     let mut waiting = Vec::new();
@@ -240,7 +254,8 @@ fn derived(toml: &Text<'_>, spec: &Spec) -> Result<Vec<(String, Expr)>, LoadErro
         });
         if waiting.len() == before {
             let (name, text, _) = &waiting[0];
-            let message = format!("the derived dim `{}` needs itself, directly or through others", name.get_ref());
+            let message =
+                format!("the derived dim `{}` needs itself, directly or through others", name.get_ref());
             return Err(toml.err_in(text, 0, message));
         }
     }
@@ -256,8 +271,7 @@ fn inputs(
     let mut out = Vec::new();
     for i in &spec.inputs {
         names.add(&i.name, "input")?;
-        let dtype: DType =
-            i.dtype.get_ref().parse().map_err(|e| toml.err_in(&i.dtype, 0, format!("{e}")))?;
+        let dtype: DType = i.dtype.get_ref().parse().map_err(|e| toml.err_in(&i.dtype, 0, format!("{e}")))?;
         let kind = match i.kind.as_ref().map(|k| (k, k.get_ref().as_str())) {
             None | Some((_, "input")) => InputKind::Input,
             Some((_, "parameter")) => InputKind::Parameter,
@@ -266,7 +280,11 @@ fn inputs(
                 return Err(toml.err_in(k, 0, message));
             }
         };
-        let known = |s: &Spanned<String>, e: &Expr| match e.names().iter().find(|(n, _)| !dims.contains(n.as_str())) {
+        let known = |s: &Spanned<String>, e: &Expr| match e
+            .names()
+            .iter()
+            .find(|(n, _)| !dims.contains(n.as_str()))
+        {
             Some((n, at)) => Err(toml.err_in(s, *at, format!("`{n}` is no dim"))),
             None => Ok(()),
         };
@@ -352,9 +370,7 @@ fn extents(toml: &Text<'_>, spec: &Spec, p: &Problem) -> Result<(), LoadError> {
             if !p.dims.iter().any(|d| d.name == *name.get_ref()) {
                 return Err(toml.err(name.span().start, format!("`{}` is no dim", name.get_ref())));
             }
-            if *v.get_ref() == 0 {
-                return Err(toml.err(v.span().start, "an extent is at least 1"));
-            }
+            legal_extent(toml, v)?;
         }
     }
     let none = BTreeMap::new();
@@ -378,13 +394,17 @@ fn extents(toml: &Text<'_>, spec: &Spec, p: &Problem) -> Result<(), LoadError> {
         dims.extend(overrides.iter().map(|(n, v)| (n.clone(), *v)));
         for (name, e) in &p.derived {
             let span = spec.derived.iter().find(|(n, _)| n.get_ref() == name).map_or(0..0, |(_, t)| t.span());
-            let v = e.size(&dims).map_err(|why| toml.err(blame(span), format!("`{name} = {e}` {when}: {why}")))?;
+            let v = e
+                .size(&dims)
+                .map_err(|why| toml.err(blame(span), format!("`{name} = {e}` {when}: {why}")))?;
             dims.insert(name.clone(), v);
         }
         for (input, s) in p.inputs.iter().zip(&spec.inputs) {
             let mut shape = Vec::new();
             for (e, entry) in input.shape.iter().zip(s.shape.get_ref()) {
-                let v = e.size(&dims).map_err(|why| toml.err(blame(entry.span()), format!("`{e}` {when}: {why}")))?;
+                let v = e
+                    .size(&dims)
+                    .map_err(|why| toml.err(blame(entry.span()), format!("`{e}` {when}: {why}")))?;
                 shape.push(v);
             }
             let bytes = numel(&shape).and_then(|n| n.checked_mul(input.dtype.size_bytes()));
@@ -416,7 +436,8 @@ fn host(kernel: &Text<'_>, p: &Problem) -> Result<HostProgram, LoadError> {
         match found.map(|q| (q, &q.kind)) {
             Some((_, ParameterKind::Pointer { is_const: false, .. })) => {}
             Some((q, _)) => {
-                let message = format!("the output `{output}` is a parameter of `launch` that cannot be written");
+                let message =
+                    format!("the output `{output}` is a parameter of `launch` that cannot be written");
                 return Err(error_on(&kernel.file, kernel.text, q.line, q.column, message));
             }
             None => {

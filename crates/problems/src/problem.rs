@@ -175,7 +175,9 @@ impl Problem {
         input
             .shape
             .iter()
-            .map(|e| e.size(dims).map_err(|why| self.no_value(&format!("{e} in the shape of {}", input.name), why)))
+            .map(|e| {
+                e.size(dims).map_err(|why| self.no_value(&format!("{e} in the shape of {}", input.name), why))
+            })
             .collect()
     }
 

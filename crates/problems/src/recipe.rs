@@ -174,7 +174,9 @@ impl Reader<'_> {
             let at = self.i;
             let text = self.until(&['+', '@', '#']).to_owned();
             // `1e+3` has a plus of its own.
-            let text = if text.ends_with(['e', 'E']) && self.rest().strip_prefix('+').is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit())) {
+            let text = if text.ends_with(['e', 'E'])
+                && self.rest().strip_prefix('+').is_some_and(|r| r.starts_with(|c: char| c.is_ascii_digit()))
+            {
                 self.i += 1;
                 let exponent = self.until(&['+', '@', '#']).to_owned();
                 format!("{text}+{exponent}")
@@ -220,7 +222,9 @@ impl Reader<'_> {
             self.i = self.text.len();
         }
         if self.i < self.text.len() {
-            return Err(self.fail(self.i, "`*SCALE`, `+params`, `@DIM=V` and `#SEED` follow the kind, in this order"));
+            return Err(
+                self.fail(self.i, "`*SCALE`, `+params`, `@DIM=V` and `#SEED` follow the kind, in this order")
+            );
         }
         Ok(recipe)
     }
@@ -259,7 +263,11 @@ impl Reader<'_> {
         };
         let fraction = |i: usize| {
             let p = float(i)?;
-            if (0.0..=1.0).contains(&p) { Ok(p) } else { Err(self.fail(args[i].0, "a fraction lies in 0..1")) }
+            if (0.0..=1.0).contains(&p) {
+                Ok(p)
+            } else {
+                Err(self.fail(args[i].0, "a fraction lies in 0..1"))
+            }
         };
         Ok(match (name.as_str(), args.len()) {
             ("official", 0) => Kind::Official,
@@ -286,7 +294,9 @@ impl Reader<'_> {
                     _ => return Err(self.fail(args[0].0, "a spike stands at `first`, `mid` or `last`")),
                 };
                 let dim = match args.len() {
-                    3 => Some(u32::try_from(count(2)?).map_err(|_| self.fail(args[2].0, "there is no such dim"))?),
+                    3 => Some(
+                        u32::try_from(count(2)?).map_err(|_| self.fail(args[2].0, "there is no such dim"))?,
+                    ),
                     _ => None,
                 };
                 Kind::Spike(position, float(1)?, dim)
@@ -440,7 +450,8 @@ mod tests {
             (0.0..=1.0f64).prop_map(Kind::Sparse),
             (1..=u64::MAX).prop_map(Kind::Ties),
             (1..=u64::MAX).prop_map(Kind::Index),
-            (position, number(), proptest::option::of(any::<u32>())).prop_map(|(p, a, d)| Kind::Spike(p, a, d)),
+            (position, number(), proptest::option::of(any::<u32>()))
+                .prop_map(|(p, a, d)| Kind::Spike(p, a, d)),
         ]
     }
 

@@ -21,8 +21,20 @@ pub(crate) fn error_at(file: &Path, text: &str, at: usize, message: impl Into<St
 }
 
 /// The error at a 1-based line and column.
-pub(crate) fn error_on(file: &Path, text: &str, line: u32, column: u32, message: impl Into<String>) -> LoadError {
-    LoadError::At { file: file.to_owned(), line, column, message: message.into(), snippet: quote(text, line, column) }
+pub(crate) fn error_on(
+    file: &Path,
+    text: &str,
+    line: u32,
+    column: u32,
+    message: impl Into<String>,
+) -> LoadError {
+    LoadError::At {
+        file: file.to_owned(),
+        line,
+        column,
+        message: message.into(),
+        snippet: quote(text, line, column),
+    }
 }
 
 fn quote(text: &str, line: u32, column: u32) -> String {

@@ -43,7 +43,8 @@ fn families(p: &Problem) -> Vec<Family> {
     for name in names {
         let f = if name.contains("softmax") || name.contains("softmin") || name.contains("logsumexp") {
             Family::Softmax
-        } else if name.contains("norm") || name == "sqrt" || name == "rsqrt" || name == "var" || name == "std" {
+        } else if name.contains("norm") || name == "sqrt" || name == "rsqrt" || name == "var" || name == "std"
+        {
             Family::Norm
         } else if name.starts_with("arg") {
             Family::Argmax
@@ -77,7 +78,8 @@ fn reduced_dim(p: &Problem) -> Option<u32> {
 /// Kinds for a family, the most telling first.
 fn kinds(f: Family, dim: Option<u32>) -> Vec<(Kind, &'static str)> {
     use Kind::{
-        Alternating, Constant, Index, Normal, Outlier, Ramp, SameSign, Shifted, Sparse, Spike, Ties, Tiny, Uniform,
+        Alternating, Constant, Index, Normal, Outlier, Ramp, SameSign, Shifted, Sparse, Spike, Ties, Tiny,
+        Uniform,
     };
     use Position::{First, Last, Mid};
     match f {
@@ -109,7 +111,7 @@ fn kinds(f: Family, dim: Option<u32>) -> Vec<(Kind, &'static str)> {
             (Uniform(-3.0, -1.0), "all negative: padding or a start of zero wins over real values"),
             (Spike(Last, 10.0, None), "the maximum at the last element of each row"),
             (Spike(First, 10.0, None), "the maximum at the first element of each row"),
-            (Ties(3), "ties"),
+            (Ties(3), "ties: equal values within one window"),
             (Ramp, "rising along every axis: the window's far corner wins"),
         ],
         Family::Scan => vec![
@@ -149,7 +151,8 @@ fn kinds(f: Family, dim: Option<u32>) -> Vec<(Kind, &'static str)> {
 /// reason why.
 pub fn targeted_recipes(p: &Problem) -> Vec<(Recipe, &'static str)> {
     let dim = reduced_dim(p);
-    let parameters = p.inputs.iter().any(|i| i.kind == crate::problem::InputKind::Parameter && i.dtype.is_float());
+    let parameters =
+        p.inputs.iter().any(|i| i.kind == crate::problem::InputKind::Parameter && i.dtype.is_float());
     let with = |r: Recipe| if parameters { r.with_params() } else { r };
     let mut out: Vec<(Recipe, &'static str)> = Vec::new();
     let push = |out: &mut Vec<(Recipe, &'static str)>, r: Recipe, why| {
@@ -177,7 +180,8 @@ pub fn targeted_recipes(p: &Problem) -> Vec<(Recipe, &'static str)> {
         "ragged extents, few levels: ties across a tail",
         "smallest extents: loops that run once or not at all",
     ];
-    let ragged_kinds = [Kind::Normal(1.0), Kind::Index(251), Kind::Uniform(-2.0, -1.0), Kind::Ties(5), Kind::Normal(2.0)];
+    let ragged_kinds =
+        [Kind::Normal(1.0), Kind::Index(251), Kind::Uniform(-2.0, -1.0), Kind::Ties(5), Kind::Normal(2.0)];
     if let Some(s) = shape(0) {
         push(&mut out, with(Recipe::new(ragged_kinds[0]).with_dims(s)), whys[0]);
     }
@@ -294,7 +298,7 @@ pub fn search_recipes(p: &Problem, budget: usize) -> Vec<Recipe> {
             usize::try_from(draw.below_at(n * 1024 + slot, len.max(1) as u64)).unwrap_or(0)
         };
         let mut dims = BTreeMap::new();
-        if n % 3 != 0 {
+        if !n.is_multiple_of(3) {
             for (slot, (name, values)) in (8u64..512).zip(&choices) {
                 // Half of the dims keep their desk extent, so that single odd extents are tried too.
                 if pick(slot + 512, 2) == 0 && !values.is_empty() {

@@ -79,13 +79,22 @@ pub(crate) enum Node {
     Element(Box<Expr>, Box<Expr>),
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
     /// `place = value`, or `place op= value`; `post` is `i++`.
-    Assign { place: Place, op: Option<Op>, value: Box<Expr>, post: bool },
+    Assign {
+        place: Place,
+        op: Option<Op>,
+        value: Box<Expr>,
+        post: bool,
+    },
     Cast(Ty, Box<Expr>),
     Dim3(Vec<Expr>),
     Call(usize, Vec<Expr>),
     Builtin(Builtin, Vec<Expr>, Option<Scalar>),
     /// `scratch<T>(n)`, with the variable it initialises.
-    Scratch { elem: Elem, len: Box<Expr>, name: String },
+    Scratch {
+        elem: Elem,
+        len: Box<Expr>,
+        name: String,
+    },
     /// `cudaMemset(pointer, value, bytes)`.
     Memset(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A runtime call that changes nothing here.

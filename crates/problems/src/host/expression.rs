@@ -1,9 +1,10 @@
 //! Expressions of host code (see `parser.rs`).
 
 use super::ast::{Builtin, Expr, Node, Op, Place, Unary};
+use super::builder::Name;
 use super::fail::Fail;
 use super::lex::{Kind, Tok};
-use super::parser::{MAX_HEIGHT, Name, Parser};
+use super::parser::{MAX_HEIGHT, Parser};
 use super::types::{Elem, Scalar, Ty, Value};
 
 /// Binary operators with their precedence, loosest first ([expr.compound]).
@@ -78,9 +79,8 @@ fn builtin(name: &str) -> Option<(Builtin, usize)> {
 /// The type that a C library function computes in: `sqrtf` float, `fmin` double; `None` where its arguments say.
 fn forced(name: &str) -> Option<Scalar> {
     match name {
-        "fminf" | "fmaxf" | "fabsf" | "ceilf" | "floorf" | "sqrtf" | "rsqrtf" | "expf" | "logf" | "log2f" | "powf" => {
-            Some(Scalar::F32)
-        }
+        "fminf" | "fmaxf" | "fabsf" | "ceilf" | "floorf" | "sqrtf" | "rsqrtf" | "expf" | "logf" | "log2f"
+        | "powf" => Some(Scalar::F32),
         "fmin" | "fmax" | "fabs" => Some(Scalar::F64),
         _ => None,
     }
@@ -109,7 +109,10 @@ fn limit(name: &str) -> Option<Value> {
 /// A node over parts of at most this height.
 fn make(at: u32, below: u16, node: Node) -> Result<Expr, Fail> {
     if below >= MAX_HEIGHT {
-        return Err(Fail::unsupported(at, format!("an expression with more than {MAX_HEIGHT} operators in a row")));
+        return Err(Fail::unsupported(
+            at,
+            format!("an expression with more than {MAX_HEIGHT} operators in a row"),
+        ));
     }
     Ok(Expr { at, height: below + 1, node })
 }
@@ -201,9 +204,11 @@ impl Parser<'_, '_> {
     }
 
     fn writable(&self, slot: usize, at: u32) -> Result<(), Fail> {
-        let constant = self.scopes.iter().flat_map(|s| s.values()).any(
-            |n| matches!(n, Name::Slot { slot: s, constant: true, .. } if *s == slot),
-        );
+        let constant = self
+            .scopes
+            .iter()
+            .flat_map(|s| s.values())
+            .any(|n| matches!(n, Name::Slot { slot: s, constant: true, .. } if *s == slot));
         if constant { Err(Fail::invalid(at, "an assignment to a `const` variable")) } else { Ok(()) }
     }
 
@@ -228,8 +233,7 @@ impl Parser<'_, '_> {
 
     fn binary(&mut self, min: u8) -> Result<Expr, Fail> {
         let mut left = self.unary()?;
-        loop {
-            let Some(t) = self.peek().filter(|t| t.kind == Kind::Punct && self.split == 0) else { break };
+        while let Some(t) = self.peek().filter(|t| t.kind == Kind::Punct && self.split == 0) {
             let Some(&(_, op, level)) = BINARY.iter().find(|(p, ..)| *p == t.text) else { break };
             if level <= min {
                 break;
@@ -314,7 +318,11 @@ impl Parser<'_, '_> {
         let place = self.place(target)?;
         let op = if t.text == "++" { Op::Add } else { Op::Sub };
         let one = Expr { at: t.at, height: 1, node: Node::Int(1, Scalar::I32) };
-        Ok(Expr { at: t.at, height: 2, node: Node::Assign { place, op: Some(op), value: Box::new(one), post } })
+        Ok(Expr {
+            at: t.at,
+            height: 2,
+            node: Node::Assign { place, op: Some(op), value: Box::new(one), post },
+        })
     }
 
     fn postfix(&mut self) -> Result<Expr, Fail> {
@@ -388,7 +396,9 @@ impl Parser<'_, '_> {
                 Ok(Expr { at: t.at, height: 1, node: Node::Int(1, Scalar::Bool) })
             }
             Kind::Char => Err(Fail::unsupported(t.at, "a character")),
-            Kind::Pasted => Err(Fail::unsupported(t.at, format!("the macro `{}`, which uses `#` or `##`", t.text))),
+            Kind::Pasted => {
+                Err(Fail::unsupported(t.at, format!("the macro `{}`, which uses `#` or `##`", t.text)))
+            }
             Kind::Directive => Err(Fail::unsupported(t.at, "a directive")),
             Kind::Punct if t.text == "(" => {
                 self.i += 1;
@@ -396,7 +406,10 @@ impl Parser<'_, '_> {
                 self.expect(")")?;
                 Ok(e)
             }
-            Kind::Punct => Err(Fail::unsupported(t.at, format!("`{}` here", t.text))),
+            Kind::Punct if matches!(t.text, "[" | "{" | "..." | "#" | "@") => {
+                Err(Fail::unsupported(t.at, format!("`{}` here", t.text)))
+            }
+            Kind::Punct => Err(Fail::invalid(t.at, format!("`{}` where a value is expected", t.text))),
             Kind::Ident => self.name(t),
         }
     }
@@ -571,7 +584,10 @@ impl Parser<'_, '_> {
         self.target = target;
         let want = self.b.program.functions[f].params.len();
         if values.len() != want {
-            return Err(Fail::invalid(at, format!("`{name}` takes {want} arguments, found {}", values.len())));
+            return Err(Fail::invalid(
+                at,
+                format!("`{name}` takes {want} arguments, found {}", values.len()),
+            ));
         }
         make(at, tallest(&values), Node::Call(f, values))
     }
@@ -595,7 +611,10 @@ impl Parser<'_, '_> {
         let below = tallest(&args);
         if let Some((f, count)) = known {
             if args.len() != count {
-                return Err(Fail::invalid(at, format!("`{name}` takes {count} arguments, found {}", args.len())));
+                return Err(Fail::invalid(
+                    at,
+                    format!("`{name}` takes {count} arguments, found {}", args.len()),
+                ));
             }
             return make(at, below, Node::Builtin(f, args, forced(name)));
         }

@@ -3,8 +3,10 @@
 //! Every step counts against a budget, every call against a depth, so wrong host code ends as a fault or as
 //! exhausted. Arithmetic is C++'s on the types of `types.rs`.
 
+use std::collections::BTreeMap;
+
 use super::ast::{Builtin, Expr, KernelRef, Node, Op, Place, Program, Stmt, Unary};
-use super::fail::{Fail, line_column};
+use super::fail::Fail;
 use super::plan::{LaunchOp, Plan, PlanArg, PlanOp, Scratch};
 use super::types::{Elem, Scalar, Ty, Value, round};
 
@@ -37,7 +39,10 @@ type Frame = Vec<Cell>;
 /// An execution of one program.
 pub(super) struct Interp<'p> {
     program: &'p Program,
-    source: &'p str,
+    /// Byte offsets at which the source's lines begin.
+    lines: Vec<usize>,
+    /// How many scratch tensors have each name.
+    names: BTreeMap<String, u32>,
     /// Names of the buffers that pointers index.
     pub buffers: Vec<String>,
     pub plan: Plan,
@@ -54,14 +59,29 @@ pub(super) fn constant(program: &Program, e: &Expr) -> Option<Value> {
 }
 
 impl<'p> Interp<'p> {
-    fn new(program: &'p Program, source: &'p str, max_steps: u64) -> Self {
-        Interp { program, source, buffers: Vec::new(), plan: Plan::default(), steps: 0, max_steps, depth: 0 }
+    fn new(program: &'p Program, source: &str, max_steps: u64) -> Self {
+        let newlines = source.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
+        Interp {
+            program,
+            lines: std::iter::once(0).chain(newlines).collect(),
+            names: BTreeMap::new(),
+            buffers: Vec::new(),
+            plan: Plan::default(),
+            steps: 0,
+            max_steps,
+            depth: 0,
+        }
+    }
+
+    /// The 1-based line of a byte offset.
+    fn line(&self, at: u32) -> u32 {
+        u32::try_from(self.lines.partition_point(|start| *start <= at as usize)).unwrap_or(u32::MAX)
     }
 
     /// Runs `launch` (function 0) on bound arguments; `buffers` are the names that pointers index.
     pub fn run(
         program: &'p Program,
-        source: &'p str,
+        source: &str,
         buffers: Vec<String>,
         args: Vec<Value>,
     ) -> Result<Plan, Fail> {
@@ -80,7 +100,7 @@ impl<'p> Interp<'p> {
     }
 
     fn note(&mut self, at: u32, what: &str) {
-        let (line, _) = line_column(self.source, at as usize);
+        let line = self.line(at);
         let text = format!("line {line}: {what}");
         if !self.plan.notes.contains(&text) && self.plan.notes.len() < 100 {
             self.plan.notes.push(text);
@@ -138,7 +158,8 @@ impl<'p> Interp<'p> {
                     None => None,
                 };
                 if let Some(cell) = frame.get_mut(*slot) {
-                    let ty = if *ty == Ty::Auto { value.as_ref().map_or(Ty::Auto, Value::ty) } else { ty.clone() };
+                    let ty =
+                        if *ty == Ty::Auto { value.as_ref().map_or(Ty::Auto, Value::ty) } else { ty.clone() };
                     *cell = Cell { ty, value };
                 }
                 Ok(Flow::Next)
@@ -225,7 +246,7 @@ impl<'p> Interp<'p> {
                     }
                 };
                 let args = self.launch_args(kernel, args, frame)?;
-                let (line, _) = line_column(self.source, *at as usize);
+                let line = self.line(*at);
                 let op = LaunchOp { kernel: kernel.name.clone(), grid, block, shared_bytes, args, line };
                 self.push(PlanOp::Launch(op), *at)?;
                 Ok(Flow::Next)
@@ -255,7 +276,12 @@ impl<'p> Interp<'p> {
         }
     }
 
-    fn launch_args(&mut self, kernel: &KernelRef, args: &[Expr], frame: &mut Frame) -> Result<Vec<PlanArg>, Fail> {
+    fn launch_args(
+        &mut self,
+        kernel: &KernelRef,
+        args: &[Expr],
+        frame: &mut Frame,
+    ) -> Result<Vec<PlanArg>, Fail> {
         let mut out = Vec::with_capacity(args.len());
         for (i, e) in args.iter().enumerate() {
             let mut v = self.eval(e, frame)?;
@@ -265,12 +291,16 @@ impl<'p> Interp<'p> {
             out.push(match v {
                 Value::Int(v, s) => PlanArg::Int(v, s.bits()),
                 Value::Float(v, s) => PlanArg::Float(v, s.bits()),
-                Value::Ptr { buffer: Some(b), offset, .. } => {
-                    PlanArg::Buffer { name: self.buffers.get(b).cloned().unwrap_or_default(), offset_bytes: offset }
-                }
+                Value::Ptr { buffer: Some(b), offset, .. } => PlanArg::Buffer {
+                    name: self.buffers.get(b).cloned().unwrap_or_default(),
+                    offset_bytes: offset,
+                },
                 Value::Ptr { buffer: None, .. } => PlanArg::Null,
                 other => {
-                    return Err(Fail::unsupported(e.at, format!("a kernel argument of type `{}`", other.ty())));
+                    return Err(Fail::unsupported(
+                        e.at,
+                        format!("a kernel argument of type `{}`", other.ty()),
+                    ));
                 }
             });
         }
@@ -288,7 +318,9 @@ impl<'p> Interp<'p> {
                 Some(Value::Int(x, _)) => Ok(Value::Dim3([u32::try_from(x).unwrap_or(u32::MAX), 1, 1])),
                 _ => Err(bad(v)),
             },
-            (Value::Dim3(_), Ty::Dim3) | (Value::Stream, Ty::Stream) | (Value::Void, Ty::Void) => Ok(v.clone()),
+            (Value::Dim3(_), Ty::Dim3) | (Value::Stream, Ty::Stream) | (Value::Void, Ty::Void) => {
+                Ok(v.clone())
+            }
             // A null pointer constant.
             (Value::Int(0, Scalar::I32), Ty::Ptr(elem, constant)) => {
                 Ok(Value::Ptr { buffer: None, offset: 0, elem: elem.clone(), constant: *constant })
@@ -417,12 +449,15 @@ impl<'p> Interp<'p> {
                 let p = self.eval(p, frame)?;
                 let v = self.eval(v, frame)?.to_scalar(Scalar::U8);
                 let n = self.eval(n, frame)?.to_scalar(Scalar::U64);
-                let (Value::Ptr { buffer, offset, .. }, Some(Value::Int(v, _)), Some(Value::Int(n, _))) = (p, v, n)
+                let (Value::Ptr { buffer, offset, .. }, Some(Value::Int(v, _)), Some(Value::Int(n, _))) =
+                    (p, v, n)
                 else {
                     return Err(Fail::invalid(e.at, "`cudaMemset` takes a pointer, a byte and a length"));
                 };
-                let Some(buffer) = buffer else { return Err(Fail::fault(e.at, "`cudaMemset` of the null pointer")) };
-                let (line, _) = line_column(self.source, e.at as usize);
+                let Some(buffer) = buffer else {
+                    return Err(Fail::fault(e.at, "`cudaMemset` of the null pointer"));
+                };
+                let line = self.line(e.at);
                 let op = PlanOp::Memset {
                     buffer: self.buffers.get(buffer).cloned().unwrap_or_default(),
                     offset_bytes: offset,
@@ -464,7 +499,9 @@ impl<'p> Interp<'p> {
                 let old = frame.get(*slot).and_then(|cell| cell.value.clone());
                 let new = match (op, &old) {
                     (Some(op), Some(old)) => self.arithmetic(op, old, &rhs, at)?,
-                    (Some(_), None) => return Err(Fail::fault(at, "a variable is read before it has a value")),
+                    (Some(_), None) => {
+                        return Err(Fail::fault(at, "a variable is read before it has a value"));
+                    }
                     (None, _) => rhs,
                 };
                 let ty = frame.get(*slot).map_or(Ty::Auto, |cell| cell.ty.clone());
@@ -504,20 +541,30 @@ impl<'p> Interp<'p> {
             _ => return Err(Fail::invalid(at, "a scratch length that is no integer")),
         };
         if len.checked_mul(size).is_none_or(|bytes| i64::try_from(bytes).is_err()) {
-            return Err(Fail::fault(at, format!("scratch of {len} elements of {size} bytes does not fit in memory")));
+            return Err(Fail::fault(
+                at,
+                format!("scratch of {len} elements of {size} bytes does not fit in memory"),
+            ));
         }
         if self.plan.scratch.len() >= MAX_SCRATCH {
             return Err(Fail::exhausted(at, format!("more than {MAX_SCRATCH} scratch tensors")));
         }
-        let mut name = base.to_owned();
-        let mut n = 1;
-        while self.buffers.contains(&name) {
-            n += 1;
-            name = format!("{base}#{n}");
+        // `#` is in no C++ name, so a numbered name is never taken; only the first must be looked for.
+        let n = self.names.entry(base.to_owned()).or_insert(0);
+        *n += 1;
+        let mut name = if *n == 1 { base.to_owned() } else { format!("{base}#{n}") };
+        if *n == 1 && self.buffers.contains(&name) {
+            *n = 2;
+            name = format!("{base}#2");
         }
         self.buffers.push(name.clone());
         self.plan.scratch.push(Scratch { name, dtype, len: len.saturating_mul(elem.lanes) });
-        Ok(Value::Ptr { buffer: Some(self.buffers.len() - 1), offset: 0, elem: elem.clone(), constant: false })
+        Ok(Value::Ptr {
+            buffer: Some(self.buffers.len() - 1),
+            offset: 0,
+            elem: elem.clone(),
+            constant: false,
+        })
     }
 
     fn unary(&mut self, op: Unary, v: &Value, at: u32) -> Result<Value, Fail> {
@@ -633,7 +680,9 @@ impl<'p> Interp<'p> {
                 Value::Ptr { buffer: x, offset: o, elem, .. },
                 Value::Ptr { buffer: y, offset: p, elem: other, .. },
             ) => {
-                let Some(size) = elem.size.filter(|s| *s > 0 && elem.same_layout(other)) else { return Err(bad()) };
+                let Some(size) = elem.size.filter(|s| *s > 0 && elem.same_layout(other)) else {
+                    return Err(bad());
+                };
                 if x != y {
                     return Err(Fail::fault(at, "the difference of pointers into two tensors"));
                 }
@@ -668,7 +717,13 @@ impl<'p> Interp<'p> {
         }
     }
 
-    fn builtin(&mut self, f: Builtin, args: &[Value], forced: Option<Scalar>, at: u32) -> Result<Value, Fail> {
+    fn builtin(
+        &mut self,
+        f: Builtin,
+        args: &[Value],
+        forced: Option<Scalar>,
+        at: u32,
+    ) -> Result<Value, Fail> {
         let mut s = forced;
         if s.is_none() {
             for a in args {
@@ -685,7 +740,10 @@ impl<'p> Interp<'p> {
         }
         let mut values = Vec::with_capacity(args.len());
         for a in args {
-            values.push(a.to_scalar(s).ok_or_else(|| Fail::invalid(at, format!("a mathematical function of a `{}`", a.ty())))?);
+            values
+                .push(a.to_scalar(s).ok_or_else(|| {
+                    Fail::invalid(at, format!("a mathematical function of a `{}`", a.ty()))
+                })?);
         }
         match values.as_slice() {
             [Value::Int(a, _)] => Ok(self.int(a.abs(), s, at)),

@@ -221,7 +221,8 @@ fn scope_brace(tokens: &[Tok<'_>], i: usize, end: usize) -> Option<usize> {
 fn inner_scope(outer: &str, header: &[Tok<'_>]) -> String {
     let mut scope = outer.to_owned();
     if header.iter().any(|t| t.is("namespace")) && outer.len() < 512 {
-        for t in header.iter().filter(|t| t.kind == Kind::Ident && !matches!(t.text, "inline" | "namespace")) {
+        for t in header.iter().filter(|t| t.kind == Kind::Ident && !matches!(t.text, "inline" | "namespace"))
+        {
             scope.push_str(t.text);
             scope.push_str("::");
         }
@@ -333,7 +334,12 @@ mod tests {
             .iter()
             .map(|i| {
                 let name = i.name.filter(|_| i.kind == ItemKind::Function).map_or("-", |n| toks[n].text);
-                format!("{:?} {name}{}{}", i.kind, if i.device { " device" } else { "" }, if i.kernel { " kernel" } else { "" })
+                format!(
+                    "{:?} {name}{}{}",
+                    i.kind,
+                    if i.device { " device" } else { "" },
+                    if i.kernel { " kernel" } else { "" }
+                )
             })
             .collect()
     }
@@ -363,7 +369,16 @@ mod tests {
 
     #[test]
     fn unbalanced_text_still_ends() {
-        for s in ["void f( {", "}}}", "struct", "template <", "namespace x {", "a ) b ; c", "extern \"C\" {", "f(]"] {
+        for s in [
+            "void f( {",
+            "}}}",
+            "struct",
+            "template <",
+            "namespace x {",
+            "a ) b ; c",
+            "extern \"C\" {",
+            "f(]",
+        ] {
             let _ = items(s);
         }
     }

@@ -94,9 +94,7 @@ pub(crate) fn lex(source: &str, base: u32) -> Vec<Tok<'_>> {
             } else {
                 Kind::Ident
             }
-        } else if b.is_ascii_digit()
-            || (b == b'.' && bytes.get(i + 1).is_some_and(u8::is_ascii_digit))
-        {
+        } else if b.is_ascii_digit() || (b == b'.' && bytes.get(i + 1).is_some_and(u8::is_ascii_digit)) {
             i = number_end(bytes, i);
             Kind::Number
         } else if b == b'"' {
@@ -195,7 +193,10 @@ fn raw_string_end(bytes: &[u8], i: usize) -> usize {
     let mut close = vec![b')'];
     close.extend_from_slice(&bytes[i + 1..i + open]);
     close.push(b'"');
-    bytes[i + open..].windows(close.len()).position(|w| w == close).map_or(bytes.len(), |p| i + open + p + close.len())
+    bytes[i + open..]
+        .windows(close.len())
+        .position(|w| w == close)
+        .map_or(bytes.len(), |p| i + open + p + close.len())
 }
 
 #[cfg(test)]
@@ -210,13 +211,19 @@ mod tests {
     fn tokens_of_a_launch_are_split_where_cuda_splits_them() {
         assert_eq!(
             texts("k<f,2><<<g, b>>>(x+1.5e-3f, 0x1Fu); // end"),
-            ["k", "<", "f", ",", "2", ">", "<<<", "g", ",", "b", ">>>", "(", "x", "+", "1.5e-3f", ",", "0x1Fu", ")", ";"]
+            [
+                "k", "<", "f", ",", "2", ">", "<<<", "g", ",", "b", ">>>", "(", "x", "+", "1.5e-3f", ",",
+                "0x1Fu", ")", ";"
+            ]
         );
     }
 
     #[test]
     fn comments_and_strings_hide_what_they_contain() {
-        assert_eq!(texts("a /* } */ \"{\\\"\" '{' R\"x({\")\")x\" b"), ["a", "\"{\\\"\"", "'{'", "R\"x({\")\")x\"", "b"]);
+        assert_eq!(
+            texts("a /* } */ \"{\\\"\" '{' R\"x({\")\")x\" b"),
+            ["a", "\"{\\\"\"", "'{'", "R\"x({\")\")x\"", "b"]
+        );
         assert_eq!(texts("/* never closed"), Vec::<&str>::new());
         assert_eq!(texts("\"never closed\nb"), ["\"never closed", "b"]);
     }

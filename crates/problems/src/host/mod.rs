@@ -22,6 +22,7 @@
 //! are evident.
 
 mod ast;
+mod builder;
 mod expression;
 pub(crate) mod fail;
 mod interp;
@@ -41,9 +42,10 @@ use assay_tensor::DType;
 
 use crate::error::HostError;
 use ast::Program;
+use builder::Builder;
 use fail::{Fail, line_column};
 use items::{DeviceMacros, split};
-use parser::Builder;
+
 use types::{Scalar, Ty, Value};
 
 pub use plan::{Bindings, LaunchOp, Plan, PlanArg, PlanOp, Scratch};
@@ -116,7 +118,12 @@ impl HostProgram {
         Ok(Self::finish(source, &mut b, first, launches.get(1).copied()))
     }
 
-    fn finish(source: &str, b: &mut Builder<'_>, launch: usize, second: Option<usize>) -> Result<HostProgram, Fail> {
+    fn finish(
+        source: &str,
+        b: &mut Builder<'_>,
+        launch: usize,
+        second: Option<usize>,
+    ) -> Result<HostProgram, Fail> {
         let at = |b: &Builder<'_>, i: usize| b.toks[b.items[i].range.start].at;
         if let Some(second) = second {
             return Err(Fail::unsupported(at(b, second), "a second `launch`"));
@@ -134,7 +141,12 @@ impl HostProgram {
                 Ty::Scalar(s) if s.is_float() => ParameterKind::Float,
                 Ty::Scalar(_) => ParameterKind::Integer,
                 Ty::Stream => ParameterKind::Stream,
-                other => return Err(Fail::unsupported(p.at, format!("a parameter of type `{other}` in `launch`"))),
+                other => {
+                    return Err(Fail::unsupported(
+                        p.at,
+                        format!("a parameter of type `{other}` in `launch`"),
+                    ));
+                }
             };
             let (line, column) = line_column(source, p.at as usize);
             parameters.push(Parameter { name: p.name.clone(), kind, line, column });
@@ -194,7 +206,9 @@ impl HostProgram {
     pub fn plan(&self, bindings: &Bindings) -> Result<Plan, HostError> {
         let mut buffers = Vec::new();
         let mut args = Vec::new();
-        for (p, ty) in self.parameters.iter().zip(self.program.functions.iter().take(1).flat_map(|f| &f.params)) {
+        for (p, ty) in
+            self.parameters.iter().zip(self.program.functions.iter().take(1).flat_map(|f| &f.params))
+        {
             let value = bind(p, &ty.ty, bindings, &mut buffers);
             let unbound = |why: String| HostError::Unbound {
                 parameter: p.name.clone(),
@@ -213,7 +227,9 @@ impl HostProgram {
     /// `Unbound` for the first that does not.
     pub fn check(&self, bindings: &Bindings) -> Result<(), HostError> {
         let mut buffers = Vec::new();
-        for (p, ty) in self.parameters.iter().zip(self.program.functions.iter().take(1).flat_map(|f| &f.params)) {
+        for (p, ty) in
+            self.parameters.iter().zip(self.program.functions.iter().take(1).flat_map(|f| &f.params))
+        {
             bind(p, &ty.ty, bindings, &mut buffers).map_err(|why| HostError::Unbound {
                 parameter: p.name.clone(),
                 why,
@@ -236,7 +252,12 @@ fn bind(p: &Parameter, ty: &Ty, bindings: &Bindings, buffers: &mut Vec<String>) 
                 return Err(format!("`{}*` cannot hold its dtype `{want}`", elem.name));
             }
             buffers.push(p.name.clone());
-            Ok(Value::Ptr { buffer: Some(buffers.len() - 1), offset: 0, elem: elem.clone(), constant: *constant })
+            Ok(Value::Ptr {
+                buffer: Some(buffers.len() - 1),
+                offset: 0,
+                elem: elem.clone(),
+                constant: *constant,
+            })
         }
         (Ty::Scalar(s), ParameterKind::Integer) => {
             let v = bindings.ints.get(&p.name).ok_or("no dim or integer constant has that name")?;

@@ -5,315 +5,17 @@
 //! functions that are parsed on first use, once per set of template arguments. What is outside the subset is
 //! `Unsupported` where it stands.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::ast::{Expr, Function, KernelRef, Node, Param, Program, Stmt};
+use super::ast::{Expr, KernelRef, Node, Stmt};
+use super::builder::{Builder, Name, TemplateArg, TemplateParam, constant_as, instance_name};
 use super::fail::Fail;
-use super::interp::constant;
-use super::items::{Item, ItemKind, pairs};
 use super::lex::{Kind, Tok};
 use super::types::{Elem, Ty, Value, scalar_named};
 
-/// Nesting of statements, parentheses and instantiations together; keeps the stack small.
-const MAX_NESTING: usize = 100;
-/// Functions and instances of function templates that one `launch` may reach.
-const MAX_FUNCTIONS: usize = 200;
 /// Operators in one expression, as the height of its tree.
 pub(super) const MAX_HEIGHT: u16 = 200;
-
-/// What a name stands for.
-#[derive(Clone, Debug)]
-pub(super) enum Name {
-    Slot { slot: usize, ty: Ty, constant: bool },
-    Constant(Value),
-    Type(String),
-}
-
-/// One template parameter of a function or kernel.
-#[derive(Clone, Debug)]
-pub(super) struct TemplateParam {
-    pub name: String,
-    /// A type parameter; otherwise a value of type `ty`.
-    pub is_type: bool,
-    pub ty: Option<Ty>,
-    pub default: Option<Range<usize>>,
-    pub pack: bool,
-}
-
-/// A template argument: its spelling in a name expression, and what the parameter stands for.
-#[derive(Clone, Debug)]
-pub(super) struct TemplateArg {
-    pub text: String,
-    pub meaning: Name,
-}
-
-/// The file, its items, and what has been built from it so far.
-pub(super) struct Builder<'a> {
-    pub toks: Vec<Tok<'a>>,
-    pub pairs: Vec<usize>,
-    pub items: Vec<Item>,
-    pub program: Program,
-    /// Instance name to function number.
-    instances: BTreeMap<String, usize>,
-    /// Constants at file scope; `None` while one is being evaluated.
-    globals: BTreeMap<String, Option<Name>>,
-    pub kernels: BTreeSet<String>,
-    /// Items that `launch` reaches, for the normalised text.
-    pub used: BTreeSet<usize>,
-    nesting: usize,
-}
-
-impl<'a> Builder<'a> {
-    pub fn new(toks: Vec<Tok<'a>>, items: Vec<Item>) -> Builder<'a> {
-        let pairs = pairs(&toks);
-        Builder {
-            toks,
-            pairs,
-            items,
-            program: Program::default(),
-            instances: BTreeMap::new(),
-            globals: BTreeMap::new(),
-            kernels: BTreeSet::new(),
-            used: BTreeSet::new(),
-            nesting: 0,
-        }
-    }
-
-    /// Function items of that name that have a body; kernels or not.
-    pub fn functions_named(&self, name: &str, kernel: bool) -> Vec<usize> {
-        let is = |item: &Item| {
-            item.kind == ItemKind::Function
-                && item.kernel == kernel
-                && item.name.is_some_and(|n| self.toks[n].text == name)
-        };
-        (0..self.items.len()).filter(|&i| is(&self.items[i]) && self.items[i].body.is_some()).collect()
-    }
-
-    /// The function number of an instance, parsed on first use.
-    pub fn instance(&mut self, item: usize, args: &[TemplateArg], at: u32) -> Result<usize, Fail> {
-        let it = self.items[item].clone();
-        let base = it.name.map_or("", |n| self.toks[n].text);
-        let name = instance_name(base, args);
-        // Overloads differ by item, not by name.
-        let key = format!("{name}#{item}");
-        if let Some(&f) = self.instances.get(&key) {
-            return Ok(f);
-        }
-        if self.program.functions.len() >= MAX_FUNCTIONS {
-            return Err(Fail::unsupported(at, format!("more than {MAX_FUNCTIONS} host functions")));
-        }
-        let (Some(params), Some(body), Some(name_at)) = (it.params.clone(), it.body.clone(), it.name) else {
-            return Err(Fail::unsupported(at, format!("a call of `{base}`, which has no body here")));
-        };
-        self.used.insert(item);
-        let number = self.program.functions.len();
-        self.instances.insert(key, number);
-        self.program.functions.push(Function {
-            name,
-            params: Vec::new(),
-            returns: Ty::Void,
-            slots: 0,
-            body: Vec::new(),
-            at: self.toks[name_at].at,
-        });
-        let mut scope = BTreeMap::new();
-        if let Some(t) = &it.template {
-            for (p, a) in self.template_params(t.clone())?.iter().zip(args) {
-                scope.insert(p.name.clone(), a.meaning.clone());
-            }
-        }
-        // The return type: what stands between the template head and the name.
-        let head = it.template.as_ref().map_or(it.range.start, |t| t.end + 1);
-        let mut p = Parser::new(self, head..name_at, vec![scope.clone()]);
-        let (ty, _) = p.parse_type()?;
-        let returns = p.pointers(ty)?.0;
-        let params = self.params(params, &scope)?;
-        let f = &mut self.program.functions[number];
-        f.params.clone_from(&params);
-        f.returns = returns;
-        let mut p = Parser::new(self, body, vec![scope]);
-        p.scopes.push(BTreeMap::new());
-        for param in &params {
-            p.declare(&param.name, param.ty.clone(), false);
-        }
-        let body = p.statements()?;
-        let slots = p.slots;
-        let f = &mut self.program.functions[number];
-        f.body = body;
-        f.slots = slots;
-        Ok(number)
-    }
-
-    /// Parses a parameter list.
-    fn params(&mut self, range: Range<usize>, scope: &BTreeMap<String, Name>) -> Result<Vec<Param>, Fail> {
-        let mut out = Vec::new();
-        for part in self.commas(range) {
-            if part.len() == 1 && self.toks[part.start].is("void") {
-                continue;
-            }
-            let at = self.toks.get(part.start).map_or(0, |t| t.at);
-            let mut p = Parser::new(self, part, vec![scope.clone()]);
-            let (ty, is_const) = p.parse_type()?;
-            if p.peek_is("&") {
-                // `const T&` of a value is a copy for our purposes; `T&` would write through.
-                if !is_const {
-                    return Err(Fail::unsupported(at, "a parameter by reference"));
-                }
-                p.i += 1;
-            }
-            let (ty, _) = p.pointers(ty)?;
-            let name = p.peek().filter(|t| t.kind == Kind::Ident).map_or("", |t| t.text).to_owned();
-            let name_at = p.peek().map_or(at, |t| t.at);
-            if p.toks_left() > 1 && p.peek_at(1).is_some_and(|t| t.is("[")) {
-                return Err(Fail::unsupported(at, "an array parameter"));
-            }
-            if matches!(ty, Ty::Other(_) | Ty::Auto) {
-                return Err(Fail::unsupported(at, format!("a parameter of type `{ty}`")));
-            }
-            out.push(Param { name, ty, at: name_at });
-        }
-        Ok(out)
-    }
-
-    /// Splits a token range at its top-level commas; an empty range has no parts.
-    pub fn commas(&self, range: Range<usize>) -> Vec<Range<usize>> {
-        let mut parts = Vec::new();
-        let mut start = range.start;
-        let mut angle = 0usize;
-        let mut j = range.start;
-        while j < range.end {
-            let t = &self.toks[j];
-            let close = self.pairs.get(j).copied().unwrap_or(0);
-            if t.kind == Kind::Punct && close > j && close <= range.end {
-                j = close;
-                continue;
-            }
-            match t.text {
-                "<" if t.kind == Kind::Punct => angle += 1,
-                ">" | ">>" if t.kind == Kind::Punct => angle = angle.saturating_sub(t.text.len()),
-                "," if t.kind == Kind::Punct && angle == 0 => {
-                    parts.push(start..j);
-                    start = j + 1;
-                }
-                _ => {}
-            }
-            j += 1;
-        }
-        if start < range.end {
-            parts.push(start..range.end);
-        }
-        parts
-    }
-
-    /// The parameters inside `template<…>`.
-    pub fn template_params(&mut self, range: Range<usize>) -> Result<Vec<TemplateParam>, Fail> {
-        let mut out: Vec<TemplateParam> = Vec::new();
-        for part in self.commas(range) {
-            let at = self.toks[part.start].at;
-            let eq = part.clone().find(|&j| self.toks[j].is("="));
-            let head = part.start..eq.unwrap_or(part.end);
-            let default = eq.map(|e| e + 1..part.end);
-            let is_type = matches!(self.toks[part.start].text, "typename" | "class");
-            let pack = head.clone().any(|j| self.toks[j].is("..."));
-            let last = head.end.checked_sub(1).filter(|&j| j > head.start).map(|j| self.toks[j]);
-            let name = last.filter(|t| t.kind == Kind::Ident).map_or("", |t| t.text).to_owned();
-            let ty = if is_type {
-                None
-            } else if self.toks[part.start].is("template") {
-                return Err(Fail::unsupported(at, "a template template parameter"));
-            } else {
-                let known: BTreeMap<String, Name> = BTreeMap::new();
-                let mut p = Parser::new(self, head, vec![known]);
-                p.parse_type().ok().map(|(t, _)| t)
-            };
-            out.push(TemplateParam { name, is_type, ty, default, pack });
-        }
-        Ok(out)
-    }
-
-    /// The types of a kernel's parameters under its template arguments; `None` for those that host code cannot
-    /// know (a struct, a parameter of a deduced type).
-    pub fn kernel_params(&mut self, item: usize, args: &[TemplateArg]) -> Result<Vec<Option<Ty>>, Fail> {
-        let it = self.items[item].clone();
-        let mut scope = BTreeMap::new();
-        if let Some(t) = &it.template {
-            for (p, a) in self.template_params(t.clone())?.iter().zip(args) {
-                scope.insert(p.name.clone(), a.meaning.clone());
-            }
-        }
-        let Some(range) = it.params else { return Ok(Vec::new()) };
-        let mut out = Vec::new();
-        for part in self.commas(range) {
-            if part.len() == 1 && self.toks[part.start].is("void") {
-                continue;
-            }
-            let mut p = Parser::new(self, part, vec![scope.clone()]);
-            let ty = p.parse_type().and_then(|(ty, _)| p.pointers(ty)).map(|(ty, _)| ty);
-            out.push(ty.ok().filter(|ty| matches!(ty, Ty::Scalar(_) | Ty::Ptr(..))));
-        }
-        Ok(out)
-    }
-
-    /// A constant at file scope, evaluated on first use; `None` when no such constant is declared.
-    pub fn global(&mut self, name: &str, at: u32) -> Result<Option<Name>, Fail> {
-        match self.globals.get(name) {
-            Some(Some(known)) => return Ok(Some(known.clone())),
-            Some(None) => return Err(Fail::invalid(at, format!("`{name}` is defined by itself"))),
-            None => {}
-        }
-        let declares = |item: &Item| {
-            item.kind != ItemKind::Record
-                && item.body.is_none()
-                && item.constant
-                && !item.device
-                && item.range.clone().any(|j| self.toks[j].kind == Kind::Ident && self.toks[j].text == name)
-        };
-        let candidates: Vec<usize> = (0..self.items.len()).filter(|&i| declares(&self.items[i])).collect();
-        for index in candidates {
-            self.globals.insert(name.to_owned(), None);
-            let range = self.items[index].range.clone();
-            let mut p = Parser::new(self, range, vec![BTreeMap::new()]);
-            let found = p.global_declaration(name);
-            match found {
-                Ok(Some(value)) => {
-                    self.used.insert(index);
-                    self.globals.insert(name.to_owned(), Some(Name::Constant(value.clone())));
-                    return Ok(Some(Name::Constant(value)));
-                }
-                Ok(None) => {
-                    self.globals.remove(name);
-                }
-                Err(e) => {
-                    self.globals.remove(name);
-                    return Err(e);
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    pub fn enter(&mut self, at: u32) -> Result<(), Fail> {
-        self.nesting += 1;
-        if self.nesting > MAX_NESTING {
-            return Err(Fail::unsupported(at, format!("code nested more than {MAX_NESTING} deep")));
-        }
-        Ok(())
-    }
-
-    pub fn leave(&mut self) {
-        self.nesting = self.nesting.saturating_sub(1);
-    }
-}
-
-/// `k<float,256>`.
-pub(super) fn instance_name(base: &str, args: &[TemplateArg]) -> String {
-    if args.is_empty() {
-        return base.to_owned();
-    }
-    let texts: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
-    format!("{base}<{}>", texts.join(","))
-}
 
 /// A reader of one token range; names come from `scopes`, innermost last.
 pub(super) struct Parser<'p, 'a> {
@@ -346,7 +48,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         self.split == 0 && self.peek().is_some_and(|t| t.is(text))
     }
 
-    fn toks_left(&self) -> usize {
+    pub fn toks_left(&self) -> usize {
         self.end.saturating_sub(self.i)
     }
 
@@ -371,7 +73,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         self.scopes.iter().rev().find_map(|s| s.get(name)).cloned()
     }
 
-    fn declare(&mut self, name: &str, ty: Ty, constant: bool) -> usize {
+    pub fn declare(&mut self, name: &str, ty: Ty, constant: bool) -> usize {
         let slot = self.slots;
         self.slots += 1;
         if let Some(scope) = self.scopes.last_mut()
@@ -393,9 +95,27 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
         matches!(
             t.text,
-            "const" | "constexpr" | "volatile" | "static" | "register" | "unsigned" | "signed" | "long" | "short" | "int"
-                | "char" | "bool" | "float" | "double" | "void" | "auto" | "dim3" | "cudaStream_t" | "inline"
-                | "__restrict__" | "extern"
+            "const"
+                | "constexpr"
+                | "volatile"
+                | "static"
+                | "register"
+                | "unsigned"
+                | "signed"
+                | "long"
+                | "short"
+                | "int"
+                | "char"
+                | "bool"
+                | "float"
+                | "double"
+                | "void"
+                | "auto"
+                | "dim3"
+                | "cudaStream_t"
+                | "inline"
+                | "__restrict__"
+                | "extern"
         ) || match self.lookup(t.text) {
             Some(Name::Type(_)) => true,
             Some(_) => false,
@@ -415,10 +135,11 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             match t.text {
                 "const" | "constexpr" => is_const = true,
-                "volatile" | "static" | "register" | "inline" | "extern" | "typename" | "__host__" | "__device__"
-                | "__forceinline__" | "__inline__" | "__restrict__" | "__restrict" | "__grid_constant__" => {}
-                "unsigned" | "signed" | "long" | "short" | "int" | "char" | "double" | "float" | "bool" | "void"
-                | "auto"
+                "volatile" | "static" | "register" | "inline" | "extern" | "typename" | "__host__"
+                | "__device__" | "__forceinline__" | "__inline__" | "__restrict__" | "__restrict"
+                | "__grid_constant__" => {}
+                "unsigned" | "signed" | "long" | "short" | "int" | "char" | "double" | "float" | "bool"
+                | "void" | "auto"
                     if named.is_none() =>
                 {
                     words.push(t.text);
@@ -428,7 +149,11 @@ impl<'p, 'a> Parser<'p, 'a> {
                     if self.peek_at(1).is_some_and(|t| t.is("::")) {
                         let Some(last) = self.peek_at(2) else { break };
                         // `std::size_t` and the like; other qualified names stay qualified.
-                        name = if t.text == "std" { last.text.to_owned() } else { format!("{name}::{}", last.text) };
+                        name = if t.text == "std" {
+                            last.text.to_owned()
+                        } else {
+                            format!("{name}::{}", last.text)
+                        };
                         self.i += 2;
                     }
                     named = Some(match self.lookup(&name) {
@@ -442,8 +167,11 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
         let name = match named {
             Some(n) => n,
-            None if words.is_empty() => return Err(Fail::unsupported(at, "this construct (a type was expected)")),
-            None => canonical(&words).ok_or_else(|| Fail::unsupported(at, format!("the type `{}`", words.join(" "))))?,
+            None if words.is_empty() => {
+                return Err(Fail::unsupported(at, "this construct (a type was expected)"));
+            }
+            None => canonical(&words)
+                .ok_or_else(|| Fail::unsupported(at, format!("the type `{}`", words.join(" "))))?,
         };
         Ok((named_type(&name), is_const))
     }
@@ -458,7 +186,9 @@ impl<'p, 'a> Parser<'p, 'a> {
             let at = self.at();
             self.i += 1;
             ty = match ty {
-                Ty::Scalar(_) | Ty::Void | Ty::Other(_) => Ty::Ptr(Elem::named(&pointee_name(&ty)), pointee_const),
+                Ty::Scalar(_) | Ty::Void | Ty::Other(_) => {
+                    Ty::Ptr(Elem::named(&pointee_name(&ty)), pointee_const)
+                }
                 // `auto* p` takes the pointer's type from its initialiser.
                 Ty::Auto => Ty::Auto,
                 other => return Err(Fail::unsupported(at, format!("a pointer to `{other}`"))),
@@ -575,8 +305,8 @@ impl<'p, 'a> Parser<'p, 'a> {
                     self.expect(";")?;
                     return Ok(if t.text == "break" { Stmt::Break } else { Stmt::Continue });
                 }
-                "switch" | "goto" | "try" | "throw" | "delete" | "new" | "using" | "typedef" | "struct" | "class"
-                | "enum" | "case" | "asm" | "union" | "static_assert" | "co_await" => {
+                "switch" | "goto" | "try" | "throw" | "delete" | "new" | "using" | "typedef" | "struct"
+                | "class" | "enum" | "case" | "asm" | "union" | "static_assert" | "co_await" => {
                     return Err(Fail::unsupported(at, format!("`{}`", t.text)));
                 }
                 _ => {}
@@ -699,7 +429,9 @@ impl<'p, 'a> Parser<'p, 'a> {
         let init = self.initialiser(&ty, name.at)?;
         self.target.clear();
         let ty = match (&ty, &init) {
-            (Ty::Auto, None) => return Err(Fail::invalid(at, format!("`auto {}` has no initialiser", name.text))),
+            (Ty::Auto, None) => {
+                return Err(Fail::invalid(at, format!("`auto {}` has no initialiser", name.text)));
+            }
             (Ty::Auto, Some(_)) => Ty::Auto,
             _ => ty,
         };
@@ -744,7 +476,7 @@ impl<'p, 'a> Parser<'p, 'a> {
     }
 
     /// Reads a constant at file scope and gives the value of `name`.
-    fn global_declaration(&mut self, name: &str) -> Result<Option<Value>, Fail> {
+    pub fn global_declaration(&mut self, name: &str) -> Result<Option<Value>, Fail> {
         let (base, is_const) = self.parse_type()?;
         if !is_const {
             return Ok(None);
@@ -760,9 +492,9 @@ impl<'p, 'a> Parser<'p, 'a> {
             if t.text == name {
                 let Some(init) = init else { return Ok(None) };
                 let value = constant_as(&self.b.program, &init, &ty);
-                return value
-                    .map(Some)
-                    .ok_or_else(|| Fail::unsupported(t.at, format!("`{name}`, whose value is not constant")));
+                return value.map(Some).ok_or_else(|| {
+                    Fail::unsupported(t.at, format!("`{name}`, whose value is not constant"))
+                });
             }
             if !self.peek_is(",") {
                 return Ok(None);
@@ -810,7 +542,10 @@ impl<'p, 'a> Parser<'p, 'a> {
         self.expect("<<<")?;
         let config = self.list(">>>")?;
         if config.len() < 2 || config.len() > 4 {
-            return Err(Fail::invalid(at, format!("a launch takes 2 to 4 settings in `<<<>>>`, found {}", config.len())));
+            return Err(Fail::invalid(
+                at,
+                format!("a launch takes 2 to 4 settings in `<<<>>>`, found {}", config.len()),
+            ));
         }
         let mut config = config.into_iter();
         let (Some(grid), Some(block)) = (config.next(), config.next()) else {
@@ -837,9 +572,19 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
         let found = self.b.functions_named(last, true);
         let item = match found.as_slice() {
-            [] => return Err(Fail::unsupported(at, format!("a launch of `{last}`, which is no kernel of this file"))),
+            [] => {
+                return Err(Fail::unsupported(
+                    at,
+                    format!("a launch of `{last}`, which is no kernel of this file"),
+                ));
+            }
             [one] => *one,
-            _ => return Err(Fail::unsupported(at, format!("a launch of `{last}`, which is defined more than once"))),
+            _ => {
+                return Err(Fail::unsupported(
+                    at,
+                    format!("a launch of `{last}`, which is defined more than once"),
+                ));
+            }
         };
         let args = self.template_args(item, last, at)?;
         let base = format!("{}{last}", self.b.items[item].scope);
@@ -866,7 +611,10 @@ impl<'p, 'a> Parser<'p, 'a> {
             while !self.closing_angle() {
                 let param = params.get(args.len()).or_else(|| params.last().filter(|p| p.pack));
                 let Some(param) = param else {
-                    return Err(Fail::invalid(at, format!("`{name}` takes {} template arguments", params.len())));
+                    return Err(Fail::invalid(
+                        at,
+                        format!("`{name}` takes {} template arguments", params.len()),
+                    ));
                 };
                 args.push(self.template_arg(param)?);
                 if self.peek_is(",") {
@@ -925,7 +673,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    fn template_arg(&mut self, param: &TemplateParam) -> Result<TemplateArg, Fail> {
+    pub fn template_arg(&mut self, param: &TemplateParam) -> Result<TemplateArg, Fail> {
         let at = self.at();
         if param.is_type {
             let start = self.i;
@@ -934,30 +682,25 @@ impl<'p, 'a> Parser<'p, 'a> {
             if self.i == start {
                 return Err(Fail::unsupported(at, "this template argument"));
             }
-            let meaning = if is_const && !matches!(ty, Ty::Ptr(..)) { format!("const {ty}") } else { ty.to_string() };
+            let meaning =
+                if is_const && !matches!(ty, Ty::Ptr(..)) { format!("const {ty}") } else { ty.to_string() };
             let text = self.spelling(start..self.i);
             return Ok(TemplateArg { meaning: Name::Type(meaning), text });
         }
         let e = self.template_value()?;
         let wanted = param.ty.clone().unwrap_or(Ty::Auto);
-        let value = constant_as(&self.b.program, &e, &wanted)
-            .ok_or_else(|| Fail::unsupported(at, format!("a value of template parameter `{}` that is not a compile-time constant", param.name)))?;
+        let value = constant_as(&self.b.program, &e, &wanted).ok_or_else(|| {
+            Fail::unsupported(
+                at,
+                format!("a value of template parameter `{}` that is not a compile-time constant", param.name),
+            )
+        })?;
         let text = match &value {
             Value::Int(v, super::types::Scalar::Bool) => (*v != 0).to_string(),
             Value::Int(v, _) => v.to_string(),
             _ => return Err(Fail::unsupported(at, format!("a template argument of type `{}`", value.ty()))),
         };
         Ok(TemplateArg { text, meaning: Name::Constant(value) })
-    }
-}
-
-/// The value of a constant expression, converted to `ty`.
-pub(super) fn constant_as(program: &Program, e: &Expr, ty: &Ty) -> Option<Value> {
-    let v = constant(program, e)?;
-    match ty {
-        Ty::Auto => v.scalar().map(|_| v),
-        Ty::Scalar(s) => v.to_scalar(*s),
-        _ => None,
     }
 }
 
@@ -984,7 +727,13 @@ fn canonical(words: &[&str]) -> Option<String> {
         (None | Some("int"), 0, 0) => format!("{sign}int"),
         (None | Some("int"), _, 0) => format!("{sign}long long"),
         (None | Some("int"), 0, _) => format!("{sign}short"),
-        (Some("char"), 0, 0) if u + s > 0 => if u > 0 { "unsigned char".into() } else { "signed char".into() },
+        (Some("char"), 0, 0) if u + s > 0 => {
+            if u > 0 {
+                "unsigned char".into()
+            } else {
+                "signed char".into()
+            }
+        }
         (Some(w), 0, 0) if u + s == 0 => w.to_owned(),
         _ => return None,
     })

@@ -354,7 +354,10 @@ mod tests {
     #[test]
     fn macros_expand_as_text_and_not_as_values() {
         assert_eq!(expanded("#define N 4+1\nN*2"), "4 + 1 * 2");
-        assert_eq!(expanded("#define C(a,b) ((a)+(b)-1)/(b)\nC(n, N(1,2))"), "( ( n ) + ( N ( 1 , 2 ) ) - 1 ) / ( N ( 1 , 2 ) )");
+        assert_eq!(
+            expanded("#define C(a,b) ((a)+(b)-1)/(b)\nC(n, N(1,2))"),
+            "( ( n ) + ( N ( 1 , 2 ) ) - 1 ) / ( N ( 1 , 2 ) )"
+        );
         assert_eq!(expanded("#define A B\n#define B A\nA"), "A");
         assert_eq!(expanded("#define F(x) x\nF + F(1)"), "F + 1");
     }
@@ -362,7 +365,10 @@ mod tests {
     #[test]
     fn conditionals_keep_the_host_branch() {
         assert_eq!(expanded("#ifdef __CUDA_ARCH__\na\n#else\nb\n#endif"), "b");
-        assert_eq!(expanded("#define V 3\n#if V > 2 && !defined(W)\na\n#elif 1\nb\n#else\nc\n#endif\nd"), "a d");
+        assert_eq!(
+            expanded("#define V 3\n#if V > 2 && !defined(W)\na\n#elif 1\nb\n#else\nc\n#endif\nd"),
+            "a d"
+        );
         assert_eq!(expanded("#if 0\n#if 1\nx\n#endif\n#else\ny\n#endif"), "y");
     }
 
@@ -378,6 +384,9 @@ mod tests {
 
     #[test]
     fn a_condition_that_cannot_be_evaluated_is_unsupported() {
-        assert!(matches!(preprocess(&lex("#if __has_include(<a>)\n#endif", 0)), Err(Fail { kind: FailKind::Unsupported, .. })));
+        assert!(matches!(
+            preprocess(&lex("#if __has_include(<a>)\n#endif", 0)),
+            Err(Fail { kind: FailKind::Unsupported, .. })
+        ));
     }
 }

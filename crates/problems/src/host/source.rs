@@ -15,7 +15,8 @@ use super::lex::{Kind, Tok, lex};
 use super::preprocess::directive;
 
 /// Folders whose headers hold host code.
-const HOST_FOLDERS: [&str; 8] = ["torch/", "ATen/", "c10/", "pybind11/", "THC/", "sys/", "experimental/", "boost/"];
+const HOST_FOLDERS: [&str; 8] =
+    ["torch/", "ATen/", "c10/", "pybind11/", "THC/", "sys/", "experimental/", "boost/"];
 
 /// Headers that only a host compiler has or needs; with the C++ ones of [`STANDARD`].
 const HOST_HEADERS: [&str; 25] = [
@@ -48,14 +49,82 @@ const HOST_HEADERS: [&str; 25] = [
 
 /// Headers of the C and C++ standard libraries; a runtime compiler ships none of them.
 const STANDARD: [&str; 76] = [
-    "algorithm", "array", "assert.h", "atomic", "bitset", "cassert", "cctype", "cerrno", "cfloat", "chrono",
-    "climits", "cmath", "complex", "condition_variable", "csignal", "cstdarg", "cstddef", "cstdint", "cstdio",
-    "cstdlib", "cstring", "ctime", "ctype.h", "deque", "errno.h", "exception", "filesystem", "float.h", "forward_list", "fstream",
-    "functional", "future", "initializer_list", "inttypes.h", "iomanip", "ios", "iosfwd", "iostream", "istream",
-    "iterator", "limits", "limits.h", "list", "locale", "map", "math.h", "memory", "mutex", "new", "numeric",
-    "optional", "ostream", "queue", "random", "ratio", "regex", "set", "sstream", "stack", "stdarg.h",
-    "stdbool.h", "stddef.h", "stdexcept", "stdint.h", "stdio.h", "stdlib.h", "string", "string.h",
-    "string_view", "thread", "time.h", "tuple", "type_traits", "unordered_map", "utility", "vector",
+    "algorithm",
+    "array",
+    "assert.h",
+    "atomic",
+    "bitset",
+    "cassert",
+    "cctype",
+    "cerrno",
+    "cfloat",
+    "chrono",
+    "climits",
+    "cmath",
+    "complex",
+    "condition_variable",
+    "csignal",
+    "cstdarg",
+    "cstddef",
+    "cstdint",
+    "cstdio",
+    "cstdlib",
+    "cstring",
+    "ctime",
+    "ctype.h",
+    "deque",
+    "errno.h",
+    "exception",
+    "filesystem",
+    "float.h",
+    "forward_list",
+    "fstream",
+    "functional",
+    "future",
+    "initializer_list",
+    "inttypes.h",
+    "iomanip",
+    "ios",
+    "iosfwd",
+    "iostream",
+    "istream",
+    "iterator",
+    "limits",
+    "limits.h",
+    "list",
+    "locale",
+    "map",
+    "math.h",
+    "memory",
+    "mutex",
+    "new",
+    "numeric",
+    "optional",
+    "ostream",
+    "queue",
+    "random",
+    "ratio",
+    "regex",
+    "set",
+    "sstream",
+    "stack",
+    "stdarg.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdexcept",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string",
+    "string.h",
+    "string_view",
+    "thread",
+    "time.h",
+    "tuple",
+    "type_traits",
+    "unordered_map",
+    "utility",
+    "vector",
 ];
 
 /// Namespaces of host code; a name counts when `::` follows.
@@ -82,7 +151,8 @@ pub fn device_source(source: &str) -> String {
     let mut fresh = kept;
     while !fresh.is_empty() {
         for item in &fresh {
-            mentioned.extend(toks[item.range.clone()].iter().filter(|t| t.kind == Kind::Ident).map(|t| t.text));
+            mentioned
+                .extend(toks[item.range.clone()].iter().filter(|t| t.kind == Kind::Ident).map(|t| t.text));
         }
         let (now, later): (Vec<&Item>, Vec<&Item>) =
             maybe.into_iter().partition(|i| i.name.is_some_and(|n| mentioned.contains(toks[n].text)));
@@ -112,7 +182,8 @@ fn verdict(toks: &[Tok<'_>], item: &Item) -> Keep {
     }
     match item.kind {
         ItemKind::Function => {
-            let is_constexpr = toks[item.header.clone()].iter().any(|t| t.is("constexpr") || t.is("consteval"));
+            let is_constexpr =
+                toks[item.header.clone()].iter().any(|t| t.is("constexpr") || t.is("consteval"));
             // `const int n(4);` looks like a prototype but is a variable.
             let variable = item.body.is_none() && item.constant && !is_constexpr;
             if (variable || is_constexpr) && !mentions_host(all) {
@@ -125,7 +196,11 @@ fn verdict(toks: &[Tok<'_>], item: &Item) -> Keep {
             if !device && mentions_host(all) { Keep::No } else { Keep::Yes }
         }
         ItemKind::Declaration => {
-            if mentions_host(all) || uses_host_namespace(all) { Keep::No } else { Keep::Yes }
+            if mentions_host(all) || uses_host_namespace(all) {
+                Keep::No
+            } else {
+                Keep::Yes
+            }
         }
     }
 }
@@ -142,7 +217,10 @@ fn mentions_host(toks: &[Tok<'_>]) -> bool {
         let next = toks.get(i + 1);
         let scoped = HOST_NAMESPACES.contains(&t.text) && next.is_some_and(|n| n.is("::"));
         // cudaStream_t, cudaMalloc; texture and surface objects are device types as well.
-        let runtime = t.text.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+        let runtime = t
+            .text
+            .strip_prefix("cuda")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
             && !matches!(t.text, "cudaTextureObject_t" | "cudaSurfaceObject_t");
         let library = ["cublas", "cudnn", "curandGenerator", "PYBIND11_", "TORCH_", "AT_DISPATCH"]
             .iter()
@@ -163,7 +241,9 @@ fn is_host_include(rest: &str) -> bool {
         return HOST_FOLDERS.iter().any(|f| quoted.starts_with(f)) || HOST_HEADERS.contains(&quoted);
     };
     let name = name.trim();
-    HOST_FOLDERS.iter().any(|f| name.starts_with(f)) || HOST_HEADERS.contains(&name) || STANDARD.contains(&name)
+    HOST_FOLDERS.iter().any(|f| name.starts_with(f))
+        || HOST_HEADERS.contains(&name)
+        || STANDARD.contains(&name)
 }
 
 /// The bytes of an item.
@@ -212,12 +292,21 @@ mod tests {
     fn nasty_inputs_are_told_apart() {
         let cases: [(&str, &str); 22] = [
             // Templates, namespaces and macros that hide the attribute.
-            ("#define GLOBAL __global__ static\nGLOBAL void k() {}", "#define GLOBAL __global__ static GLOBAL void k() {}"),
+            (
+                "#define GLOBAL __global__ static\nGLOBAL void k() {}",
+                "#define GLOBAL __global__ static GLOBAL void k() {}",
+            ),
             ("template <typename T> void run(T* x) { k<T><<<1, 1>>>(x); }", ""),
-            ("template <typename T, int N = (3>2)> __device__ T f(T x) { return x; }", "template <typename T, int N = (3>2)> __device__ T f(T x) { return x; }"),
+            (
+                "template <typename T, int N = (3>2)> __device__ T f(T x) { return x; }",
+                "template <typename T, int N = (3>2)> __device__ T f(T x) { return x; }",
+            ),
             ("namespace a { void launch() {} __device__ int g; }", "namespace a { __device__ int g; }"),
             ("extern \"C\" void launch(float* x) { k<<<1,1>>>(x); }", ""),
-            ("extern \"C\" { __global__ void k() {} int host() { return 1; } }", "extern \"C\" { __global__ void k() {} }"),
+            (
+                "extern \"C\" { __global__ void k() {} int host() { return 1; } }",
+                "extern \"C\" { __global__ void k() {} }",
+            ),
             // Bindings.
             ("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def(\"f\", &f, \"text { \"); }", ""),
             ("TORCH_LIBRARY(x, m) { m.def(R\"(} ))\"); }", ""),
@@ -225,17 +314,37 @@ mod tests {
             ("torch::Tensor f(torch::Tensor x);", ""),
             ("using namespace torch;\nusing namespace nvcuda;", "using namespace nvcuda;"),
             // Braces in strings, characters and comments.
-            ("void f() { printf(\"}\"); char c = '{'; /* } */ } // }\n__device__ int x;", "// } __device__ int x;"),
+            (
+                "void f() { printf(\"}\"); char c = '{'; /* } */ } // }\n__device__ int x;",
+                "// } __device__ int x;",
+            ),
             // constexpr stays only where device code mentions it, through other constexpr functions too.
-            ("constexpr int a() { return 1; } constexpr int b() { return a(); } constexpr int c() { return 2; }\n__device__ int x = b();",
-             "constexpr int a() { return 1; } constexpr int b() { return a(); } __device__ int x = b();"),
+            (
+                "constexpr int a() { return 1; } constexpr int b() { return a(); } constexpr int c() { return 2; }\n__device__ int x = b();",
+                "constexpr int a() { return 1; } constexpr int b() { return a(); } __device__ int x = b();",
+            ),
             ("int cdiv(int a, int b) { return (a + b - 1) / b; }", ""),
-            ("const int N(4); constexpr int M = 3; const float t[] = {1, 2};", "const int N(4); constexpr int M = 3; const float t[] = {1, 2};"),
-            ("static std::vector<float> cache; cudaStream_t s; cudaTextureObject_t t;", "cudaTextureObject_t t;"),
+            (
+                "const int N(4); constexpr int M = 3; const float t[] = {1, 2};",
+                "const int N(4); constexpr int M = 3; const float t[] = {1, 2};",
+            ),
+            (
+                "static std::vector<float> cache; cudaStream_t s; cudaTextureObject_t t;",
+                "cudaTextureObject_t t;",
+            ),
             ("struct P { int a; float b; }; struct H { std::string s; };", "struct P { int a; float b; };"),
-            ("struct F { __device__ float operator()(float x) const { return x; } };", "struct F { __device__ float operator()(float x) const { return x; } };"),
-            ("__global__ void __launch_bounds__(256, 2) k(float* x)\n{\n  if (*x < 0) { *x = 0; }\n}", "__global__ void __launch_bounds__(256, 2) k(float* x) { if (*x < 0) { *x = 0; } }"),
-            ("#include <vector> // host\n# include <mma.h>\n#include \"my.h\"", "// host # include <mma.h> #include \"my.h\""),
+            (
+                "struct F { __device__ float operator()(float x) const { return x; } };",
+                "struct F { __device__ float operator()(float x) const { return x; } };",
+            ),
+            (
+                "__global__ void __launch_bounds__(256, 2) k(float* x)\n{\n  if (*x < 0) { *x = 0; }\n}",
+                "__global__ void __launch_bounds__(256, 2) k(float* x) { if (*x < 0) { *x = 0; } }",
+            ),
+            (
+                "#include <vector> // host\n# include <mma.h>\n#include \"my.h\"",
+                "# include <mma.h> #include \"my.h\"",
+            ),
             ("void launch() {\n#ifdef A\n  if (1) {\n#else\n  if (2) {\n#endif\n  } }\n}\n", ""),
             ("int broken( {", "int broken( {"),
         ];
@@ -246,7 +355,24 @@ mod tests {
 
     #[test]
     fn arbitrary_text_does_not_panic() {
-        let pieces = ["{", "}", "(", ")", "<", ">>>", "template", "\"", "'", "/*", "#if", "é", "namespace x", ";", "void f", "R\"("];
+        let pieces = [
+            "{",
+            "}",
+            "(",
+            ")",
+            "<",
+            ">>>",
+            "template",
+            "\"",
+            "'",
+            "/*",
+            "#if",
+            "é",
+            "namespace x",
+            ";",
+            "void f",
+            "R\"(",
+        ];
         for a in pieces {
             for b in pieces {
                 for c in pieces {

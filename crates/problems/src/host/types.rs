@@ -255,7 +255,12 @@ pub(crate) enum Value {
     Float(f64, Scalar),
     Dim3([u32; 3]),
     /// `buffer` is an index into the plan's buffers; `None` is the null pointer.
-    Ptr { buffer: Option<usize>, offset: i64, elem: Elem, constant: bool },
+    Ptr {
+        buffer: Option<usize>,
+        offset: i64,
+        elem: Elem,
+        constant: bool,
+    },
     Stream,
 }
 
@@ -331,7 +336,8 @@ fn float_to_int(v: f64, to: Scalar) -> i128 {
         _ => (i128::from(i32::MIN), i128::from(i32::MAX)),
     };
     if v.is_nan() || exact < min || exact > max {
-        let indefinite = if to.bits() == 64 || to == Scalar::U32 { i128::from(i64::MIN) } else { i128::from(i32::MIN) };
+        let indefinite =
+            if to.bits() == 64 || to == Scalar::U32 { i128::from(i64::MIN) } else { i128::from(i32::MIN) };
         return to.wrap(indefinite).0;
     }
     to.wrap(exact).0
@@ -364,7 +370,10 @@ mod tests {
         assert_eq!(f(-1.9, Scalar::I32), Value::int(-1));
         assert_eq!(f(1e20, Scalar::I32), Value::int(i32::MIN));
         assert_eq!(f(-1.0, Scalar::U32), Value::Int(i128::from(u32::MAX), Scalar::U32));
-        assert_eq!(Value::int(-1).to_scalar(Scalar::U64), Some(Value::Int(i128::from(u64::MAX), Scalar::U64)));
+        assert_eq!(
+            Value::int(-1).to_scalar(Scalar::U64),
+            Some(Value::Int(i128::from(u64::MAX), Scalar::U64))
+        );
         assert_eq!(Value::Int(1 << 32, Scalar::I64).to_scalar(Scalar::I32), Some(Value::int(0)));
         assert_eq!(f(0.1, Scalar::F32), Value::Float(f64::from(0.1f32), Scalar::F32));
     }
