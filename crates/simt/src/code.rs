@@ -1,0 +1,261 @@
+//! Decoded code: what the decoder makes and the executor runs.
+
+use std::sync::Arc;
+
+use assay_ptx::{AtomOp, BarRed, MatchMode, Scope, Semantics, ShflMode, Space, Special, Ty, VoteMode};
+
+use crate::semantics::LaneFn;
+use crate::warp::Decoded;
+
+/// Width class of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// One word with a bit per lane.
+    Pred,
+    /// `[u32; 32]`.
+    W32,
+    /// `[u64; 32]`.
+    W64,
+}
+
+/// A register (or constant) of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// Byte offset in the frame.
+    pub(crate) at: u32,
+    pub(crate) kind: Kind,
+    /// A negated predicate.
+    pub(crate) negated: bool,
+}
+
+/// An instruction done lane by lane.
+pub(crate) struct LaneOp {
+    pub(crate) f: LaneFn,
+    pub(crate) sources: Vec<Slot>,
+    pub(crate) dest: Option<Slot>,
+    /// Second predicate of `setp`: bit 1 of the result.
+    pub(crate) second: Option<Slot>,
+}
+
+/// Instructions on the carry flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CarryOp {
+    /// a + b (+ carry).
+    Add,
+    /// a - b (- borrow).
+    Sub,
+    /// low half of a * b, + c (+ carry).
+    MadLo,
+    /// high half of a * b, + c (+ carry).
+    MadHi,
+}
+
+/// See [`CarryOp`].
+pub(crate) struct Carry {
+    pub(crate) op: CarryOp,
+    pub(crate) ty: Ty,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    pub(crate) a: Slot,
+    pub(crate) b: Slot,
+    pub(crate) c: Slot,
+    pub(crate) dest: Option<Slot>,
+    /// The flag: a predicate.
+    pub(crate) flag: u32,
+}
+
+/// What a memory instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemKind {
+    Load,
+    Store,
+    /// `atom` and `red`.
+    Atomic(AtomOp),
+}
+
+/// A memory instruction, for the path that does everything.
+#[derive(Clone, Debug)]
+pub(crate) struct MemOp {
+    pub(crate) kind: MemKind,
+    /// `None`: generic addresses.
+    pub(crate) space: Option<Space>,
+    /// Register (or constant) with the address.
+    pub(crate) base: Slot,
+    pub(crate) offset: i64,
+    /// Add the frame's local base (symbols in local memory, parameters of device functions).
+    pub(crate) frame_relative: bool,
+    /// Bytes of an element.
+    pub(crate) size: u8,
+    /// Element type: signedness of loads, arithmetic of atomics.
+    pub(crate) ty: Ty,
+    /// Loaded or stored elements; `None` for `_`. For atomics the destination.
+    pub(crate) data: Vec<Option<Slot>>,
+    /// Operands of an atomic.
+    pub(crate) b: Option<Slot>,
+    pub(crate) c: Option<Slot>,
+    /// Volatile, relaxed, acquire, …: not a data race with another such access.
+    pub(crate) strong: bool,
+    pub(crate) semantics: Option<Semantics>,
+    pub(crate) scope: Option<Scope>,
+}
+
+/// An argument or result on the caller's side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    /// Bytes of the caller's local frame.
+    Local { offset: u64 },
+    /// A register or constant.
+    Slot(Slot),
+}
+
+/// A parameter or result on the callee's side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Home {
+    /// Bytes of the callee's local frame.
+    Local { offset: u64, size: u64 },
+    /// A register.
+    Slot { slot: Slot, size: u64 },
+}
+
+/// What is called.
+#[derive(Clone, Debug)]
+pub(crate) enum Callee {
+    /// A function of this kernel.
+    Code(u32),
+    /// An address in a register: codes by function address.
+    Indirect(Slot),
+    /// `vprintf(format, arguments)`.
+    Printf,
+    /// `__assertfail(message, file, line, function, size)`.
+    AssertFail,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) struct CallOp {
+    pub(crate) callee: Callee,
+    pub(crate) args: Vec<Value>,
+    pub(crate) returns: Vec<Value>,
+}
+
+/// A block barrier.
+#[derive(Clone, Debug)]
+pub(crate) struct BarOp {
+    pub(crate) id: Slot,
+    pub(crate) count: Option<Slot>,
+    /// Does not wait.
+    pub(crate) arrive: bool,
+    /// Reduction: mode, predicate, destination.
+    pub(crate) red: Option<(BarRed, Slot, Slot)>,
+    pub(crate) aligned: bool,
+}
+
+/// Operations of a warp that wait for the lanes of a mask.
+#[derive(Clone, Debug)]
+pub(crate) enum Collective {
+    Shfl { mode: ShflMode },
+    Vote { mode: VoteMode },
+    Match { mode: MatchMode, wide: bool },
+    Redux { op: AtomOp, ty: Ty },
+    Sync,
+    Elect,
+}
+
+impl Collective {
+    /// True if lanes at the two instructions meet.
+    pub(crate) fn meets(&self, other: &Collective) -> bool {
+        match (self, other) {
+            (Collective::Shfl { mode: a }, Collective::Shfl { mode: b }) => a == b,
+            (Collective::Vote { mode: a }, Collective::Vote { mode: b }) => a == b,
+            (Collective::Match { mode: a, wide: x }, Collective::Match { mode: b, wide: y }) => {
+                a == b && x == y
+            }
+            (Collective::Redux { op: a, ty: s }, Collective::Redux { op: b, ty: t }) => a == b && s == t,
+            (Collective::Sync, Collective::Sync) | (Collective::Elect, Collective::Elect) => true,
+            _ => false,
+        }
+    }
+}
+
+/// A collective with its operands.
+#[derive(Clone, Debug)]
+pub(crate) struct WarpOp {
+    pub(crate) op: Collective,
+    pub(crate) dest: Option<Slot>,
+    pub(crate) pred: Option<Slot>,
+    /// Value operands: `a`, and for `shfl` `b` and `c`.
+    pub(crate) sources: Vec<Slot>,
+    /// Member mask.
+    pub(crate) members: Slot,
+}
+
+/// What the slow path of an instruction needs.
+pub(crate) enum Cold {
+    Lane(LaneOp),
+    Carry(Carry),
+    Memory(MemOp),
+    Brx { index: Slot, targets: Vec<u32> },
+    Call(CallOp),
+    Ret,
+    Exit,
+    Bar(BarOp),
+    Warp(WarpOp),
+    Fence { scope: Scope },
+    Trap,
+    Brkpt,
+}
+
+/// The body of a function, decoded for one kernel.
+pub(crate) struct Code {
+    /// Instructions as run without detectors.
+    pub(crate) plain: Vec<Decoded>,
+    /// The same with every memory access made visible.
+    pub(crate) checked: Vec<Decoded>,
+    pub(crate) cold: Vec<Cold>,
+    /// Source line and file index per instruction; line 0 is unknown.
+    pub(crate) lines: Vec<(u32, u32)>,
+    /// A fresh frame: zeros and constants.
+    pub(crate) template: Vec<u8>,
+    /// Where parameters and results are (device functions).
+    pub(crate) params: Vec<Home>,
+    pub(crate) returns: Vec<Home>,
+    /// Special registers used: which, where, 64 bits or not.
+    pub(crate) specials: Vec<(Special, u32, Kind)>,
+    /// Bytes of local memory of a frame.
+    pub(crate) local_bytes: u64,
+    /// Loads into 16-bit registers: (instruction, element), sorted.
+    pub(crate) narrow: Vec<(u32, u32)>,
+}
+
+// SAFETY: a `Decoded` holds function pointers and numbers only; the rest of `Code` is plain data behind `Arc`s of
+// `Send + Sync` functions.
+unsafe impl Send for Code {}
+// SAFETY: as above; `Code` is never changed after it was made.
+unsafe impl Sync for Code {}
+
+/// A parameter of an entry.
+#[derive(Clone, Debug)]
+pub(crate) struct EntryParam {
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+/// An entry with everything that it can reach.
+pub(crate) struct Kernel {
+    pub(crate) name: String,
+    /// The entry is the first; the others are the device functions that it can reach.
+    pub(crate) codes: Vec<Code>,
+    /// Address index (of the module's functions) to code.
+    pub(crate) by_function: Vec<Option<u32>>,
+    pub(crate) params: Vec<EntryParam>,
+    pub(crate) param_bytes: u64,
+    /// Static shared memory.
+    pub(crate) shared_bytes: u64,
+    /// Alignment of dynamic shared memory.
+    pub(crate) dynamic_align: u64,
+    /// Shared variables: name, offset, size.
+    pub(crate) shared_names: Vec<(String, u64, u64)>,
+    pub(crate) max_threads: Option<u64>,
+    pub(crate) req_block: Option<[u64; 3]>,
+    pub(crate) files: Arc<Vec<String>>,
+}

@@ -1,0 +1,494 @@
+//! Running a launch: resident blocks, turns of warps, and everything that handlers leave to be done.
+//!
+//! **Fairness.** At least eight blocks are resident. A round gives every warp that can run a turn; a turn ends when
+//! the warp blocks, when its fuel is out, or (lockstep) between a warp's loads and stores of shared memory, so that
+//! warps of a block go through such phases together as they nearly do on a GPU. Within a warp, divergent fragments
+//! run lowest instruction first, which lets them reconverge; after turns that end for lack of fuel the one that
+//! has waited longest runs, so that a spin on a lane of the same warp ends.
+//!
+//! **Order.** Everything follows from the schedule and its seed: no clocks, no threads.
+
+pub(crate) mod access;
+mod barrier;
+mod call;
+mod collective;
+pub(crate) mod rng;
+pub(crate) mod state;
+
+use crate::code::{Cold, Kernel};
+use crate::findings::{Collector, Finding, FindingKind, ThreadId};
+use crate::memory::{GlobalMemory, TableEntry};
+use crate::options::{Fill, Memory, Options, Schedule};
+use crate::sanitize::Sanitizer;
+use crate::warp::{Event, LANES, NEGATED, Phase, run};
+
+use rng::Rng;
+use state::{Block, Fragment, Shape, State, fill_frame};
+
+/// Blocks resident at a time.
+const RESIDENT: u64 = 8;
+/// Rounds that a block gets before the next one.
+const ROUNDS: u32 = 8;
+/// Fuel of a turn in instructions under the two schedules.
+const TURN: i64 = 1024;
+const TURN_AHEAD: i64 = 65_536;
+/// Printed text kept per launch.
+const PRINTF_LINES: usize = 10_000;
+
+/// Why a launch ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Exhausted(String),
+    Unsupported(String),
+    /// A fault that ends the launch (arena).
+    Fault,
+}
+
+/// How a warp goes on after the executor did something for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The same fragment, at this instruction.
+    Go(u32),
+    /// Choose a fragment anew.
+    Repick,
+    /// The block has ended.
+    Ended,
+}
+
+/// A launch in progress.
+pub(crate) struct Exec<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) memory: &'a mut GlobalMemory,
+    pub(crate) table: Vec<TableEntry>,
+    pub(crate) options: &'a Options,
+    pub(crate) findings: &'a mut Collector,
+    pub(crate) printf: Vec<String>,
+    pub(crate) shape: Shape,
+    pub(crate) params: Vec<u8>,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) rng: Rng,
+    pub(crate) now: u64,
+    pub(crate) executed: u64,
+    pub(crate) budget: u64,
+    pub(crate) stop: Option<Stop>,
+    pub(crate) san: Option<&'a mut Sanitizer>,
+    /// Finished blocks may reuse their slots; blocks done so far.
+    pub(crate) next_block: u64,
+    pub(crate) total_blocks: u64,
+}
+
+impl Exec<'_> {
+    /// Runs the grid.
+    pub(crate) fn run(&mut self) {
+        let warps = self.shape.threads.div_ceil(LANES as u64) as usize;
+        let shared = self.shared_len();
+        let slots = self.total_blocks.min(RESIDENT);
+        let frames = warps as u64 * self.kernel.codes[0].template.len() as u64 * slots;
+        let local = self.kernel.codes[0].local_bytes.saturating_mul(warps as u64 * 32 * slots);
+        let need = frames.saturating_add(shared * slots).saturating_add(local);
+        let left = self.options.memory_cap_bytes.saturating_sub(self.memory.taken_bytes);
+        if need > left {
+            let reason = format!("resident blocks need {need} bytes, {left} are left of the memory cap");
+            self.stop = Some(Stop::Exhausted(reason));
+            return;
+        }
+        self.blocks = (0..slots).map(|_| Block::new(shared as usize, warps)).collect();
+        loop {
+            for slot in 0..self.blocks.len() {
+                if !self.blocks[slot].active && self.next_block < self.total_blocks {
+                    let linear = self.next_block;
+                    self.next_block += 1;
+                    self.start_block(slot, linear);
+                }
+            }
+            let mut order: Vec<u32> = (0..self.blocks.len() as u32).collect();
+            if self.options.schedule == Schedule::RunAhead {
+                self.rng.shuffle(&mut order);
+            }
+            let mut any = false;
+            for slot in order {
+                if self.blocks[slot as usize].active {
+                    any = true;
+                    self.rounds(slot as usize);
+                    if self.stop.is_some() {
+                        return;
+                    }
+                }
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    /// Bytes of a block's shared memory: exact, or rounded to the hardware's granularity in the arena.
+    fn shared_len(&self) -> u64 {
+        match self.options.memory {
+            Memory::Strict => self.shape.shared,
+            Memory::Arena => self.shape.shared.next_multiple_of(128),
+        }
+    }
+
+    fn start_block(&mut self, slot: usize, linear: u64) {
+        let [gx, gy, _] = self.shape.grid;
+        let index = [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / (gx * gy)) as u32];
+        let shape = self.shape;
+        let first = self.blocks[slot].linear == 0 && linear == slot as u64;
+        let block = &mut self.blocks[slot];
+        block.index = index;
+        block.linear = linear;
+        block.active = true;
+        block.barrier_reported = false;
+        for b in &mut block.barriers {
+            *b = state::Barrier::default();
+        }
+        let previous = self.options.fill == Fill::Previous && !first;
+        if block.shared.len() > 0 && !previous {
+            let pattern = crate::memory::fill::Pattern {
+                kind: self.options.fill,
+                dtype: assay_tensor::DType::F32,
+                seed: crate::memory::fill::seed_of(self.options.fill_seed ^ 0x5a5a, linear),
+            };
+            pattern.write(block.shared.as_mut_slice(), 0);
+        }
+        if self.options.schedule == Schedule::RunAhead {
+            self.rng.shuffle(&mut block.order);
+        }
+        let code = &self.kernel.codes[0];
+        let many = block.warps.len() > 1;
+        for wi in 0..self.blocks[slot].warps.len() {
+            let lanes = shape.threads - (wi * LANES) as u64;
+            let mut ws = std::mem::replace(&mut self.blocks[slot].warps[wi], state::WarpState::new());
+            ws.start(self.kernel, lanes.min(32) as u32);
+            fill_frame(&mut ws.frames[0].regs, code, &shape, &self.blocks[slot], wi);
+            let local = code.local_bytes as usize * LANES;
+            if ws.local.len() < local {
+                ws.local = crate::memory::Bytes::zeroed(local);
+            }
+            if local > 0 {
+                let pattern = crate::memory::fill::Pattern {
+                    kind: if self.options.fill == Fill::Previous { Fill::Noise } else { self.options.fill },
+                    dtype: assay_tensor::DType::F32,
+                    seed: crate::memory::fill::seed_of(self.options.fill_seed ^ 0xa5a5, linear << 6 | wi as u64),
+                };
+                pattern.write(&mut ws.local.as_mut_slice()[..local], 0);
+            }
+            let block = &mut self.blocks[slot];
+            ws.w.shared = block.shared.as_ptr();
+            ws.w.shared_len = block.shared.len() as u64;
+            ws.w.table = self.table.as_ptr();
+            ws.w.table_len = self.table.len() as u64;
+            ws.w.local = ws.local.as_ptr();
+            ws.w.local_len = code.local_bytes;
+            ws.w.params = self.params.as_ptr();
+            ws.w.params_len = self.params.len() as u64;
+            ws.w.lockstep = many && self.options.schedule == Schedule::Hardware;
+            block.warps[wi] = ws;
+        }
+        if let Some(san) = self.san.as_deref_mut() {
+            san.start_block(slot, linear, self.blocks[slot].shared.len(), shape.threads);
+        }
+    }
+
+    /// Some rounds of a block, until it is done or its share is over.
+    fn rounds(&mut self, slot: usize) {
+        for _ in 0..ROUNDS {
+            let mut ran = false;
+            for k in 0..self.blocks[slot].order.len() {
+                let wi = self.blocks[slot].order[k] as usize;
+                ran |= self.turn(slot, wi);
+                if self.stop.is_some() {
+                    return;
+                }
+                if !self.blocks[slot].active {
+                    return;
+                }
+            }
+            if self.blocks[slot].done() {
+                self.blocks[slot].active = false;
+                return;
+            }
+            if !ran {
+                self.deadlock(slot);
+                return;
+            }
+        }
+    }
+
+    fn deadlock(&mut self, slot: usize) {
+        let block = &self.blocks[slot];
+        let mut found = None;
+        for (wi, ws) in block.warps.iter().enumerate() {
+            for f in &ws.fragments {
+                found = found.or(Some((wi, *f)));
+            }
+        }
+        let Some((wi, f)) = found else { return };
+        let waits = match f.state {
+            State::Barrier(id) => format!("at barrier {id}"),
+            State::Members(m) => format!("for the lanes of mask {m:#010x}"),
+            State::Ready => "for nothing".to_owned(),
+        };
+        let code = self.blocks[slot].warps[wi].frames[f.frame as usize].code;
+        let lane = f.mask.trailing_zeros() as usize;
+        let mut finding = Finding::new(
+            FindingKind::Deadlock,
+            format!("no thread of the block can run: {} wait {waits}", plural(f.mask.count_ones(), "thread")),
+        );
+        self.locate(&mut finding, slot, wi, lane, code, f.pc);
+        self.fault(slot, finding);
+    }
+
+    /// Fills in thread, line, file and kernel.
+    pub(crate) fn locate(&self, f: &mut Finding, slot: usize, wi: usize, lane: usize, code: u32, pc: u32) {
+        f.thread = Some(self.thread(slot, wi, lane));
+        let (line, file) = self.kernel.codes[code as usize].lines.get(pc as usize).copied().unwrap_or((0, 0));
+        if line > 0 {
+            f.line = Some(line);
+            f.file = self.kernel.files.get(file as usize).cloned();
+        }
+        f.kernel = Some(self.kernel.name.clone());
+    }
+
+    pub(crate) fn thread(&self, slot: usize, wi: usize, lane: usize) -> ThreadId {
+        ThreadId { block: self.blocks[slot].index, thread: self.shape.thread((wi * LANES + lane) as u64) }
+    }
+
+    /// Records a fault: it ends the block, and in the arena the launch.
+    pub(crate) fn fault(&mut self, slot: usize, finding: Finding) {
+        self.findings.add(finding);
+        self.blocks[slot].active = false;
+        if self.options.memory == Memory::Arena {
+            self.stop = Some(Stop::Fault);
+        }
+    }
+
+    /// One turn of a warp; false if nothing of it can run.
+    fn turn(&mut self, slot: usize, wi: usize) -> bool {
+        if self.blocks[slot].warps[wi].fragments.is_empty() {
+            return false;
+        }
+        let quantum = match self.options.schedule {
+            Schedule::Hardware => TURN + (self.rng.next() & 63) as i64,
+            Schedule::RunAhead => TURN_AHEAD,
+        };
+        let checked = self.san.is_some();
+        self.blocks[slot].warps[wi].w.fuel = quantum;
+        let mut ran = false;
+        let mut over = false;
+        while !over {
+            let ws = &mut self.blocks[slot].warps[wi];
+            let Some(fi) = ws.pick() else { break };
+            ran = true;
+            self.now += 1;
+            ws.fragments[fi].ran = self.now;
+            let Fragment { pc, mask, frame, .. } = ws.fragments[fi];
+            let ci = ws.frames[frame as usize].code;
+            let code = &self.kernel.codes[ci as usize];
+            let list = if checked { &code.checked } else { &code.plain };
+            let base = list.as_ptr();
+            ws.w.regs = ws.frames[frame as usize].regs.as_ptr();
+            ws.w.cold = code.cold.as_ptr();
+            ws.w.local_base = ws.frames[frame as usize].local_base;
+            ws.w.mask = mask;
+            ws.w.generation = ws.w.generation.wrapping_add(1).max(1);
+            let ahead = ws.fragments.iter().enumerate().filter(|(i, f)| {
+                *i != fi && f.frame == frame && f.pc > pc && f.state == State::Ready
+            });
+            let join = ahead.map(|(_, f)| f.pc).min();
+            // SAFETY: fragments' program counters are indices of their function's code.
+            ws.w.join = join.map_or(std::ptr::null(), |j| unsafe { base.add(j as usize) });
+            let mut pc = pc;
+            loop {
+                let w = &mut self.blocks[slot].warps[wi].w;
+                // SAFETY: `pc` is an index of the code whose frame is current; the pointers in `w` were set from
+                // live buffers of the lengths beside them, which nothing moves while it runs.
+                let event = unsafe { run(w, base.add(pc as usize)) };
+                // SAFETY: `at` points into the same code.
+                let at = unsafe { w.at.offset_from(base) } as u32;
+                match event {
+                    Event::Yield => {
+                        let jitter = w.fuel > 0
+                            && self.options.schedule == Schedule::Hardware
+                            && self.rng.next() & 31 == 0;
+                        if jitter {
+                            pc = at;
+                            continue;
+                        }
+                        self.save(slot, wi, fi, at);
+                        over = true;
+                        break;
+                    }
+                    Event::Join => {
+                        self.save(slot, wi, fi, at);
+                        self.blocks[slot].warps[wi].merge();
+                        break;
+                    }
+                    Event::Split { taken } => {
+                        w.fuel -= 1;
+                        // SAFETY: `at` is an instruction.
+                        let off = unsafe { (*w.at).off };
+                        self.split(slot, wi, fi, at, taken, off);
+                        break;
+                    }
+                    Event::Memory => {
+                        w.fuel -= 1;
+                        // SAFETY: `at` is an instruction and its guard a predicate of the current frame.
+                        let mask = unsafe {
+                            let d = &*w.at;
+                            let m = w.mask;
+                            if d.guard == 0 {
+                                m
+                            } else if d.guard & NEGATED != 0 {
+                                m & !w.pred(d.guard & !NEGATED)
+                            } else {
+                                m & w.pred(d.guard)
+                            }
+                        };
+                        match self.memory_access(slot, wi, ci, at, mask) {
+                            Step::Go(next) => pc = next,
+                            Step::Repick => break,
+                            Step::Ended => return true,
+                        }
+                    }
+                    Event::Cold | Event::None => {
+                        w.fuel -= 1;
+                        match self.cold(slot, wi, fi, ci, at) {
+                            Step::Go(next) => pc = next,
+                            Step::Repick => break,
+                            Step::Ended => return true,
+                        }
+                    }
+                }
+                if self.blocks[slot].warps[wi].w.fuel <= -TURN_AHEAD {
+                    // Only slow instructions, and no backward branch among them, for a long time.
+                    self.save(slot, wi, fi, pc);
+                    over = true;
+                    break;
+                }
+            }
+        }
+        let ws = &mut self.blocks[slot].warps[wi];
+        let used = (quantum - ws.w.fuel).max(0) as u64;
+        ws.stale_turns = if over && ws.w.fuel <= 0 { ws.stale_turns + 1 } else { 0 };
+        ws.w.clock = ws.w.clock.wrapping_add(used);
+        self.executed = self.executed.saturating_add(used);
+        if self.executed > self.budget {
+            let reason = format!("more than {} warp-instructions", self.options.instruction_budget);
+            self.stop = Some(Stop::Exhausted(reason));
+        }
+        ran
+    }
+
+    fn save(&mut self, slot: usize, wi: usize, fi: usize, pc: u32) {
+        self.blocks[slot].warps[wi].fragments[fi].pc = pc;
+    }
+
+    fn split(&mut self, slot: usize, wi: usize, fi: usize, at: u32, taken: u32, off: i64) {
+        let ws = &mut self.blocks[slot].warps[wi];
+        let f = ws.fragments[fi];
+        ws.fragments[fi].mask = f.mask & !taken;
+        ws.fragments[fi].pc = at + 1;
+        ws.fragments.push(Fragment { mask: taken, pc: (i64::from(at) + off) as u32, ..f });
+        ws.frames[f.frame as usize].users += 1;
+        ws.merge();
+    }
+
+    /// Does what the cold table says.
+    fn cold(&mut self, slot: usize, wi: usize, fi: usize, ci: u32, at: u32) -> Step {
+        let kernel = self.kernel;
+        let code = &kernel.codes[ci as usize];
+        let aux = code.plain[at as usize].aux as usize;
+        match &code.cold[aux] {
+            Cold::Exit => self.exit(slot, wi, fi, ci, at),
+            Cold::Ret => self.ret(slot, wi, fi, ci),
+            Cold::Call(op) => self.call(slot, wi, fi, ci, at, op),
+            Cold::Bar(op) => self.arrive(slot, wi, fi, ci, at, op),
+            Cold::Warp(op) => self.warp_op(slot, wi, fi, ci, at, op),
+            Cold::Brx { index, targets } => self.brx(slot, wi, fi, ci, at, *index, targets),
+            Cold::Fence { scope } => {
+                let mask = self.blocks[slot].warps[wi].fragments[fi].mask;
+                if let Some(san) = self.san.as_deref_mut() {
+                    san.fence(slot, wi, mask, *scope);
+                }
+                Step::Go(at + 1)
+            }
+            Cold::Trap | Cold::Brkpt => {
+                let what = if matches!(code.cold[aux], Cold::Trap) { "`trap` executed" } else { "`brkpt` executed" };
+                let mut f = Finding::new(FindingKind::Trap, what);
+                let lane = self.blocks[slot].warps[wi].fragments[fi].mask.trailing_zeros() as usize;
+                self.locate(&mut f, slot, wi, lane, ci, at);
+                self.fault(slot, f);
+                Step::Ended
+            }
+            // Done by handlers.
+            Cold::Lane(_) | Cold::Carry(_) | Cold::Memory(_) => Step::Go(at + 1),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the place of an instruction and its two operands")]
+    fn brx(
+        &mut self,
+        slot: usize,
+        wi: usize,
+        fi: usize,
+        ci: u32,
+        at: u32,
+        index: crate::code::Slot,
+        targets: &[u32],
+    ) -> Step {
+        let ws = &mut self.blocks[slot].warps[wi];
+        let f = ws.fragments[fi];
+        let mut left = f.mask;
+        let mut parts: Vec<Fragment> = Vec::new();
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            // SAFETY: the slot belongs to the current frame.
+            let i = unsafe { crate::handlers::generic::get(&ws.w, index, lane) };
+            let Some(&pc) = targets.get(i as usize) else {
+                let mut f = Finding::new(
+                    FindingKind::Trap,
+                    format!("branch index {i} outside a table of {}", plural(targets.len() as u32, "target")),
+                );
+                self.locate(&mut f, slot, wi, lane, ci, at);
+                self.fault(slot, f);
+                return Step::Ended;
+            };
+            match parts.iter_mut().find(|p| p.pc == pc) {
+                Some(p) => p.mask |= 1 << lane,
+                None => parts.push(Fragment { pc, mask: 1 << lane, ..f }),
+            }
+        }
+        let ws = &mut self.blocks[slot].warps[wi];
+        if let [only] = parts[..] {
+            ws.fragments[fi].pc = only.pc;
+        } else {
+            ws.frames[f.frame as usize].users += parts.len() as u32 - 1;
+            ws.fragments[fi] = parts[0];
+            ws.fragments.extend(&parts[1..]);
+        }
+        ws.merge();
+        Step::Repick
+    }
+
+    /// The lanes of a fragment exit.
+    fn exit(&mut self, slot: usize, wi: usize, fi: usize, ci: u32, at: u32) -> Step {
+        let ws = &mut self.blocks[slot].warps[wi];
+        let f = ws.fragments.swap_remove(fi);
+        ws.live &= !f.mask;
+        ws.exit_line = self.kernel.codes[ci as usize].lines[at as usize].0;
+        ws.w.phase = Phase::Fresh;
+        ws.release_frame(f.frame);
+        if ws.live != 0 {
+            self.release_members(slot, wi);
+        }
+        self.complete_barriers(slot);
+        if self.blocks[slot].active { Step::Repick } else { Step::Ended }
+    }
+}
+
+/// `1 thread`, `3 threads`.
+pub(crate) fn plural(n: u32, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}

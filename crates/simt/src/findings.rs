@@ -1,0 +1,303 @@
+//! What the device saw.
+
+use serde::{Deserialize, Serialize};
+
+/// The kind of a finding; names as in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// A load outside its buffer (strict) or segment (arena), or outside shared or local memory.
+    OobRead,
+    /// A store or atomic outside.
+    OobWrite,
+    /// An address that is not a multiple of the access size.
+    MisalignedAccess,
+    /// A load of shared bytes that nothing wrote.
+    UninitReadShared,
+    /// A load of global bytes that nothing wrote.
+    UninitReadGlobal,
+    /// A load of local bytes that nothing wrote.
+    UninitReadLocal,
+    /// Output bytes that no launch wrote.
+    UnwrittenOutput,
+    /// Two unordered accesses to one shared byte, at least one a write.
+    RaceShared,
+    /// The same in global memory.
+    RaceGlobal,
+    /// Threads of one block or warp met different barriers, or left before one.
+    BarrierDivergence,
+    /// A warp operation whose mask does not name its caller, or whose source lane does not take part.
+    BadShuffleMask,
+    /// Limits of a launch broken.
+    InvalidLaunch,
+    /// Nothing can run any more.
+    Deadlock,
+    /// A store to an input.
+    InputModified,
+    /// `assert` failed.
+    Assert,
+    /// `trap`.
+    Trap,
+}
+
+impl FindingKind {
+    /// Every kind, in the order of the declaration.
+    pub const ALL: [FindingKind; 16] = [
+        FindingKind::OobRead,
+        FindingKind::OobWrite,
+        FindingKind::MisalignedAccess,
+        FindingKind::UninitReadShared,
+        FindingKind::UninitReadGlobal,
+        FindingKind::UninitReadLocal,
+        FindingKind::UnwrittenOutput,
+        FindingKind::RaceShared,
+        FindingKind::RaceGlobal,
+        FindingKind::BarrierDivergence,
+        FindingKind::BadShuffleMask,
+        FindingKind::InvalidLaunch,
+        FindingKind::Deadlock,
+        FindingKind::InputModified,
+        FindingKind::Assert,
+        FindingKind::Trap,
+    ];
+
+    /// The name as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            FindingKind::OobRead => "oob_read",
+            FindingKind::OobWrite => "oob_write",
+            FindingKind::MisalignedAccess => "misaligned_access",
+            FindingKind::UninitReadShared => "uninit_read_shared",
+            FindingKind::UninitReadGlobal => "uninit_read_global",
+            FindingKind::UninitReadLocal => "uninit_read_local",
+            FindingKind::UnwrittenOutput => "unwritten_output",
+            FindingKind::RaceShared => "race_shared",
+            FindingKind::RaceGlobal => "race_global",
+            FindingKind::BarrierDivergence => "barrier_divergence",
+            FindingKind::BadShuffleMask => "bad_shuffle_mask",
+            FindingKind::InvalidLaunch => "invalid_launch",
+            FindingKind::Deadlock => "deadlock",
+            FindingKind::InputModified => "input_modified",
+            FindingKind::Assert => "assert",
+            FindingKind::Trap => "trap",
+        }
+    }
+
+    /// True for those on which a GPU, too, reports an error: the launch's results mean nothing.
+    pub fn is_fault(self) -> bool {
+        match self {
+            FindingKind::OobRead
+            | FindingKind::OobWrite
+            | FindingKind::MisalignedAccess
+            | FindingKind::InvalidLaunch
+            | FindingKind::Deadlock
+            | FindingKind::Assert
+            | FindingKind::Trap => true,
+            FindingKind::UninitReadShared
+            | FindingKind::UninitReadGlobal
+            | FindingKind::UninitReadLocal
+            | FindingKind::UnwrittenOutput
+            | FindingKind::RaceShared
+            | FindingKind::RaceGlobal
+            | FindingKind::BarrierDivergence
+            | FindingKind::BadShuffleMask
+            | FindingKind::InputModified => false,
+        }
+    }
+}
+
+impl std::fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A thread of a grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ThreadId {
+    /// blockIdx.
+    pub block: [u32; 3],
+    /// threadIdx.
+    pub thread: [u32; 3],
+}
+
+/// What an access did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessKind {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// An atomic read-modify-write or reduction.
+    Atomic,
+}
+
+impl AccessKind {
+    /// The word for messages.
+    pub fn noun(self) -> &'static str {
+        match self {
+            AccessKind::Read => "load",
+            AccessKind::Write => "store",
+            AccessKind::Atomic => "atomic",
+        }
+    }
+}
+
+/// The state space of a finding, as in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingSpace {
+    /// Global memory.
+    Global,
+    /// Shared memory.
+    Shared,
+    /// Local memory.
+    Local,
+    /// Constant memory.
+    Const,
+    /// Kernel parameters.
+    Param,
+}
+
+impl FindingSpace {
+    /// The name as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            FindingSpace::Global => "global",
+            FindingSpace::Shared => "shared",
+            FindingSpace::Local => "local",
+            FindingSpace::Const => "const",
+            FindingSpace::Param => "param",
+        }
+    }
+}
+
+/// The second party of a finding: the earlier access of a race, the other barrier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherAccess {
+    /// What it did, where it was a memory access.
+    pub access: Option<AccessKind>,
+    /// Who.
+    pub thread: Option<ThreadId>,
+    /// Source line, from 1.
+    pub line: Option<u32>,
+    /// Size in bytes, where it was a memory access.
+    pub size_bytes: Option<u64>,
+}
+
+/// One thing that the device saw. Source lines come from `.loc` (`-lineinfo`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Kind.
+    pub kind: FindingKind,
+    /// One sentence, lower case, with actual against limit.
+    pub message: String,
+    /// State space.
+    pub space: Option<FindingSpace>,
+    /// Buffer, or shared, constant or module variable.
+    pub buffer: Option<String>,
+    /// First byte of the access within the buffer (negative before its start).
+    pub offset_bytes: Option<i64>,
+    /// Bytes accessed.
+    pub size_bytes: Option<u64>,
+    /// What the access did.
+    pub access: Option<AccessKind>,
+    /// The thread.
+    pub thread: Option<ThreadId>,
+    /// Source line, from 1; `None` without line information.
+    pub line: Option<u32>,
+    /// Source file of `line`.
+    pub file: Option<String>,
+    /// The kernel.
+    pub kernel: Option<String>,
+    /// The other party.
+    pub other: Option<OtherAccess>,
+    /// How often it was seen (other threads, other offsets, same kind, line and buffer).
+    pub count: u64,
+}
+
+impl Finding {
+    /// A finding with a kind and a message and nothing else.
+    pub fn new(kind: FindingKind, message: impl Into<String>) -> Self {
+        Finding {
+            kind,
+            message: message.into(),
+            space: None,
+            buffer: None,
+            offset_bytes: None,
+            size_bytes: None,
+            access: None,
+            thread: None,
+            line: None,
+            file: None,
+            kernel: None,
+            other: None,
+            count: 1,
+        }
+    }
+}
+
+/// Findings collected, one per (kind, line, buffer); the rest is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    list: Vec<Finding>,
+}
+
+/// Distinct findings kept per session; more are only counted into the last one of their kind.
+const CAP: usize = 64;
+
+impl Collector {
+    /// Adds `finding`, or counts it where its like is there already.
+    pub(crate) fn add(&mut self, finding: Finding) {
+        let same = |f: &Finding| {
+            f.kind == finding.kind
+                && f.line == finding.line
+                && f.buffer == finding.buffer
+                && f.kernel == finding.kernel
+        };
+        if let Some(f) = self.list.iter_mut().find(|f| same(f)) {
+            f.count = f.count.saturating_add(1);
+        } else if self.list.len() < CAP {
+            self.list.push(finding);
+        } else if let Some(f) = self.list.iter_mut().rev().find(|f| f.kind == finding.kind) {
+            f.count = f.count.saturating_add(1);
+        }
+    }
+
+    /// Everything so far; leaves the collector empty.
+    pub(crate) fn take(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_names_and_display_names_agree() {
+        for kind in FindingKind::ALL {
+            let f = Finding::new(kind, "m");
+            let mut c = Collector::default();
+            c.add(f.clone());
+            c.add(f);
+            let list = c.take();
+            assert_eq!((list.len(), list[0].count), (1, 2));
+            assert_eq!(format!("{kind:>3}"), kind.name());
+        }
+    }
+
+    #[test]
+    fn findings_past_the_cap_are_counted() {
+        let mut c = Collector::default();
+        for line in 0..200 {
+            let mut f = Finding::new(FindingKind::OobRead, "m");
+            f.line = Some(line);
+            c.add(f);
+        }
+        let list = c.take();
+        assert_eq!(list.len(), CAP);
+        assert_eq!(list.iter().map(|f| f.count).sum::<u64>(), 200);
+    }
+}

@@ -1,0 +1,521 @@
+//! Loads and stores of global and shared memory: the fast paths.
+//!
+//! Under a full mask the address register is classified (once per straight run, see [`Class`]): lanes 0–15 and
+//! 16–31 each consecutive or uniform, so that two range checks serve the warp. Otherwise one pass finds the
+//! extremes, one check serves all lanes, and the lanes are gathered without further checks. Anything that does
+//! not pass ends in [`Event::Memory`], before any register or byte is changed, and the executor does it exactly.
+#![allow(clippy::needless_range_loop, reason = "lanes index several arrays at once")]
+
+use crate::cpu::Variant;
+use crate::memory::{OFFSET_BITS, OFFSET_MASK};
+use crate::warp::{Class, Decoded, Event, Handler, LANES, Phase, Warp, next};
+
+const HALF: usize = 16;
+
+/// Classifies 64-bit addresses for elements of `stride` bytes.
+#[inline(always)]
+unsafe fn classify64(a: *const u64, stride: u64) -> Class {
+    // SAFETY: a register of 32 lanes.
+    let a = unsafe { &*a.cast::<[u64; LANES]>() };
+    let (low, high) = (a[0], a[HALF]);
+    let (mut uniform, mut unit) = (0u64, 0u64);
+    for k in 0..HALF {
+        let step = stride * k as u64;
+        uniform |= (a[k] ^ low) | (a[HALF + k] ^ high);
+        unit |= (a[k] ^ low.wrapping_add(step)) | (a[HALF + k] ^ high.wrapping_add(step));
+    }
+    Class { kind: if unit == 0 { 1 } else if uniform == 0 { 2 } else { 0 }, generation: 0, low, high }
+}
+
+/// Classifies 32-bit addresses.
+#[inline(always)]
+unsafe fn classify32(a: *const u32, stride: u32) -> Class {
+    // SAFETY: a register of 32 lanes.
+    let a = unsafe { &*a.cast::<[u32; LANES]>() };
+    let (low, high) = (a[0], a[HALF]);
+    let (mut uniform, mut unit) = (0u32, 0u32);
+    for k in 0..HALF {
+        let step = stride * k as u32;
+        uniform |= (a[k] ^ low) | (a[HALF + k] ^ high);
+        unit |= (a[k] ^ low.wrapping_add(step)) | (a[HALF + k] ^ high.wrapping_add(step));
+    }
+    let kind = if unit == 0 { 1 } else if uniform == 0 { 2 } else { 0 };
+    Class { kind, generation: 0, low: u64::from(low), high: u64::from(high) }
+}
+
+/// Where accesses go.
+pub(crate) trait Space: 'static {
+    /// Class of the address register of `d`.
+    unsafe fn classify(w: &Warp, d: &Decoded, stride: u64) -> Class;
+    /// Host pointer of `len` bytes at device address `address` (plus the instruction's offset), or null if that is
+    /// not all within memory, or not a multiple of `align`.
+    unsafe fn range<const STORE: bool>(w: &Warp, address: u64, len: u64, align: u64) -> *mut u8;
+    /// Base pointer for a gather, if every active lane's access of `size` bytes is within one region and aligned:
+    /// lane `k` is at the pointer plus the value that `offsets` gets.
+    unsafe fn gather<const STORE: bool>(
+        w: &Warp,
+        d: &Decoded,
+        size: u64,
+        align: u64,
+        offsets: &mut [u64; LANES],
+    ) -> *mut u8;
+    /// True if the lockstep schedule wants another warp first.
+    fn turn(w: &mut Warp, phase: Phase) -> bool;
+}
+
+/// Global, constant and generic addresses: 64-bit registers.
+pub(crate) struct Global;
+
+impl Space for Global {
+    #[inline(always)]
+    unsafe fn classify(w: &Warp, d: &Decoded, stride: u64) -> Class {
+        // SAFETY: the address register of a global access is 64 bits wide.
+        let mut c = unsafe { classify64(w.r64(d.a), stride) };
+        c.low = c.low.wrapping_add(d.off as u64);
+        c.high = c.high.wrapping_add(d.off as u64);
+        c
+    }
+
+    #[inline(always)]
+    unsafe fn range<const STORE: bool>(w: &Warp, address: u64, len: u64, align: u64) -> *mut u8 {
+        let region = address >> OFFSET_BITS;
+        let offset = address & OFFSET_MASK;
+        if region >= w.table_len || address & (align - 1) != 0 {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: `region` is below the table's length.
+        let e = unsafe { &*w.table.add(region as usize) };
+        let limit = if STORE { e.write_len } else { e.read_len };
+        // Neither sum overflows: both are below 2^41.
+        if offset + len > limit {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: the offset lies within the region's bytes.
+        unsafe { e.base.add(offset as usize) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather<const STORE: bool>(
+        w: &Warp,
+        d: &Decoded,
+        size: u64,
+        align: u64,
+        offsets: &mut [u64; LANES],
+    ) -> *mut u8 {
+        // SAFETY: a 64-bit register.
+        let a = unsafe { &*w.r64(d.a).cast::<[u64; LANES]>() };
+        let first = a[w.mask.trailing_zeros() as usize & 31].wrapping_add(d.off as u64);
+        let region = first >> OFFSET_BITS;
+        let (mut other, mut low, mut most) = (0u64, 0u64, 0u64);
+        for k in 0..LANES {
+            let v = a[k].wrapping_add(d.off as u64);
+            let v = if w.mask >> k & 1 != 0 { v } else { first };
+            other |= (v >> OFFSET_BITS) ^ region;
+            low |= v;
+            let o = v & OFFSET_MASK;
+            most = if o as i64 > most as i64 { o } else { most };
+            offsets[k] = o;
+        }
+        if other != 0 || low & (align - 1) != 0 || region >= w.table_len {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: `region` is below the table's length.
+        let e = unsafe { &*w.table.add(region as usize) };
+        let limit = if STORE { e.write_len } else { e.read_len };
+        if most + size > limit { std::ptr::null_mut() } else { e.base }
+    }
+
+    #[inline(always)]
+    fn turn(_w: &mut Warp, _phase: Phase) -> bool {
+        false
+    }
+}
+
+/// Shared memory: 32-bit registers.
+pub(crate) struct Shared;
+
+impl Space for Shared {
+    #[inline(always)]
+    unsafe fn classify(w: &Warp, d: &Decoded, stride: u64) -> Class {
+        // SAFETY: the address register of such an access is 32 bits wide.
+        let mut c = unsafe { classify32(w.r32(d.a), stride as u32) };
+        c.low = c.low.wrapping_add(d.off as u64) & 0xffff_ffff;
+        c.high = c.high.wrapping_add(d.off as u64) & 0xffff_ffff;
+        c
+    }
+
+    #[inline(always)]
+    unsafe fn range<const STORE: bool>(w: &Warp, address: u64, len: u64, align: u64) -> *mut u8 {
+        if address + len > w.shared_len || address & (align - 1) != 0 {
+            return std::ptr::null_mut();
+        }
+        // SAFETY: within the block's shared memory.
+        unsafe { w.shared.add(address as usize) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather<const STORE: bool>(
+        w: &Warp,
+        d: &Decoded,
+        size: u64,
+        align: u64,
+        offsets: &mut [u64; LANES],
+    ) -> *mut u8 {
+        // SAFETY: a 32-bit register.
+        let a = unsafe { &*w.r32(d.a).cast::<[u32; LANES]>() };
+        let off = d.off as u32;
+        let first = a[w.mask.trailing_zeros() as usize & 31];
+        let (mut low, mut most) = (0u32, 0u32);
+        for k in 0..LANES {
+            let v = (if w.mask >> k & 1 != 0 { a[k] } else { first }).wrapping_add(off);
+            low |= v;
+            most = most.max(v);
+            offsets[k] = u64::from(v);
+        }
+        if u64::from(most) + size > w.shared_len || u64::from(low) & (align - 1) != 0 {
+            return std::ptr::null_mut();
+        }
+        w.shared
+    }
+
+    #[inline(always)]
+    fn turn(w: &mut Warp, phase: Phase) -> bool {
+        if w.phase == phase {
+            return false;
+        }
+        let stop = w.lockstep && w.phase != Phase::Fresh;
+        // Fresh after a stop, so that the same instruction goes on when the warp's turn comes.
+        w.phase = if stop { Phase::Fresh } else { phase };
+        stop
+    }
+}
+
+/// Classes are kept with the instruction's offset taken out, for accesses with the same register and others.
+#[inline(always)]
+unsafe fn class_of<M: Space, const CACHED: bool>(w: &Warp, d: &Decoded, stride: u64) -> Class {
+    // SAFETY: the class slot is the decoder's; `CACHED` instructions follow one that wrote it, unless the mask
+    // was partial then, in which case it has changed since and with it the generation.
+    unsafe {
+        let slot: *mut Class = w.regs.add(d.class as usize).cast();
+        if CACHED && (*slot).generation == w.generation {
+            let mut c = *slot;
+            c.low = c.low.wrapping_add(d.off as u64);
+            c.high = c.high.wrapping_add(d.off as u64);
+            c
+        } else {
+            let c = M::classify(w, d, stride);
+            let mut kept = c;
+            kept.generation = w.generation;
+            kept.low = kept.low.wrapping_sub(d.off as u64);
+            kept.high = kept.high.wrapping_sub(d.off as u64);
+            *slot = kept;
+            c
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn read<const SIZE: usize, const SIGNED: bool>(p: *const u8) -> u64 {
+    // SAFETY: the caller checked `SIZE` bytes at `p`; alignment is not assumed.
+    unsafe {
+        match (SIZE, SIGNED) {
+            (1, false) => u64::from(*p),
+            (1, true) => i64::from(*p.cast::<i8>()) as u64,
+            (2, false) => u64::from(p.cast::<u16>().read_unaligned()),
+            (2, true) => i64::from(p.cast::<i16>().read_unaligned()) as u64,
+            (4, _) => u64::from(p.cast::<u32>().read_unaligned()),
+            _ => p.cast::<u64>().read_unaligned(),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn write<const SIZE: usize>(p: *mut u8, v: u64) {
+    // SAFETY: as for `read`.
+    unsafe {
+        match SIZE {
+            1 => *p = v as u8,
+            2 => p.cast::<u16>().write_unaligned(v as u16),
+            4 => p.cast::<u32>().write_unaligned(v as u32),
+            _ => p.cast::<u64>().write_unaligned(v),
+        }
+    }
+}
+
+#[inline(always)]
+fn data(d: &Decoded, j: usize) -> u32 {
+    match j {
+        0 => d.d,
+        1 => d.b,
+        2 => d.c,
+        _ => d.e,
+    }
+}
+
+/// Writes lane `k` of the `j`-th data register.
+#[inline(always)]
+unsafe fn set_lane<const SIZE: usize, const COUNT: usize>(w: &Warp, d: &Decoded, j: usize, k: usize, v: u64) {
+    // SAFETY: data registers are 64 bits wide for 8-byte elements, else 32.
+    unsafe {
+        if SIZE == 8 {
+            *w.r64(data(d, j)).add(k) = v;
+        } else if SIZE < 4 && COUNT == 1 {
+            // A 16-bit register keeps its upper half zero.
+            *w.r32(d.d).add(k) = v as u32 & d.e;
+        } else {
+            *w.r32(data(d, j)).add(k) = v as u32;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn get_lane<const SIZE: usize>(w: &Warp, d: &Decoded, j: usize, k: usize) -> u64 {
+    // SAFETY: as for `set_lane`.
+    unsafe {
+        if SIZE == 8 { *w.r64(data(d, j)).add(k) } else { u64::from(*w.r32(data(d, j)).add(k)) }
+    }
+}
+
+/// # Safety
+/// As for every handler.
+#[inline(always)]
+unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+    w: &mut Warp,
+    d: &Decoded,
+) -> *const Decoded {
+    let total = (SIZE * COUNT) as u64;
+    // SAFETY: registers at the decoder's offsets; memory only where `range` and `gather` allow it.
+    unsafe {
+        if M::turn(w, Phase::Loads) {
+            return w.stop(d, Event::Yield);
+        }
+        if w.mask == u32::MAX {
+            let c = class_of::<M, CACHED>(w, d, total);
+            if c.kind == 1 {
+                let p = M::range::<false>(w, c.low, total * HALF as u64, total);
+                let q = M::range::<false>(w, c.high, total * HALF as u64, total);
+                if p.is_null() || q.is_null() {
+                    return w.stop(d, Event::Memory);
+                }
+                if COUNT == 1 && SIZE == 4 {
+                    let (x, y): ([u32; HALF], [u32; HALF]) = (p.cast::<[u32; HALF]>().read_unaligned(), q.cast::<[u32; HALF]>().read_unaligned());
+                    *w.r32(d.d).cast() = x;
+                    *w.r32(d.d).add(HALF).cast() = y;
+                } else if COUNT == 1 && SIZE == 8 {
+                    let (x, y): ([u64; HALF], [u64; HALF]) = (p.cast::<[u64; HALF]>().read_unaligned(), q.cast::<[u64; HALF]>().read_unaligned());
+                    *w.r64(d.d).cast() = x;
+                    *w.r64(d.d).add(HALF).cast() = y;
+                } else {
+                    for (half, p) in [p, q].into_iter().enumerate() {
+                        for k in 0..HALF {
+                            for j in 0..COUNT {
+                                let v = read::<SIZE, SIGNED>(p.add((k * COUNT + j) * SIZE));
+                                set_lane::<SIZE, COUNT>(w, d, j, half * HALF + k, v);
+                            }
+                        }
+                    }
+                }
+                return next(d);
+            }
+            if c.kind == 2 {
+                let p = M::range::<false>(w, c.low, total, total);
+                let q = M::range::<false>(w, c.high, total, total);
+                if p.is_null() || q.is_null() {
+                    return w.stop(d, Event::Memory);
+                }
+                for j in 0..COUNT {
+                    let (x, y) = (read::<SIZE, SIGNED>(p.add(j * SIZE)), read::<SIZE, SIGNED>(q.add(j * SIZE)));
+                    for k in 0..HALF {
+                        set_lane::<SIZE, COUNT>(w, d, j, k, x);
+                    }
+                    for k in HALF..LANES {
+                        set_lane::<SIZE, COUNT>(w, d, j, k, y);
+                    }
+                }
+                return next(d);
+            }
+        }
+        let mut offsets = [0u64; LANES];
+        let base = M::gather::<false>(w, d, total, total, &mut offsets);
+        if base.is_null() {
+            return w.stop(d, Event::Memory);
+        }
+        if w.mask == u32::MAX {
+            for j in 0..COUNT {
+                for k in 0..LANES {
+                    let v = read::<SIZE, SIGNED>(base.add(offsets[k] as usize + j * SIZE));
+                    set_lane::<SIZE, COUNT>(w, d, j, k, v);
+                }
+            }
+        } else {
+            let mut m = w.mask;
+            while m != 0 {
+                let k = m.trailing_zeros() as usize;
+                m &= m - 1;
+                for j in 0..COUNT {
+                    let v = read::<SIZE, SIGNED>(base.add(offsets[k] as usize + j * SIZE));
+                    set_lane::<SIZE, COUNT>(w, d, j, k, v);
+                }
+            }
+        }
+        next(d)
+    }
+}
+
+/// # Safety
+/// As for every handler.
+#[inline(always)]
+unsafe fn store<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+    w: &mut Warp,
+    d: &Decoded,
+) -> *const Decoded {
+    let total = (SIZE * COUNT) as u64;
+    // SAFETY: as in `load`.
+    unsafe {
+        if M::turn(w, Phase::Stores) {
+            return w.stop(d, Event::Yield);
+        }
+        if w.mask == u32::MAX {
+            let c = class_of::<M, CACHED>(w, d, total);
+            if c.kind == 1 {
+                let p = M::range::<true>(w, c.low, total * HALF as u64, total);
+                let q = M::range::<true>(w, c.high, total * HALF as u64, total);
+                if p.is_null() || q.is_null() {
+                    return w.stop(d, Event::Memory);
+                }
+                if COUNT == 1 && SIZE == 4 {
+                    let (x, y): ([u32; HALF], [u32; HALF]) = (*w.r32(d.d).cast(), *w.r32(d.d).add(HALF).cast());
+                    p.cast::<[u32; HALF]>().write_unaligned(x);
+                    q.cast::<[u32; HALF]>().write_unaligned(y);
+                } else {
+                    for (half, p) in [p, q].into_iter().enumerate() {
+                        for k in 0..HALF {
+                            for j in 0..COUNT {
+                                let v = get_lane::<SIZE>(w, d, j, half * HALF + k);
+                                write::<SIZE>(p.add((k * COUNT + j) * SIZE), v);
+                            }
+                        }
+                    }
+                }
+                return next(d);
+            }
+        }
+        let mut offsets = [0u64; LANES];
+        let base = M::gather::<true>(w, d, total, total, &mut offsets);
+        if base.is_null() {
+            return w.stop(d, Event::Memory);
+        }
+        let mut m = w.mask;
+        while m != 0 {
+            let k = m.trailing_zeros() as usize;
+            m &= m - 1;
+            for j in 0..COUNT {
+                write::<SIZE>(base.add(offsets[k] as usize + j * SIZE), get_lane::<SIZE>(w, d, j, k));
+            }
+        }
+        next(d)
+    }
+}
+
+macro_rules! access_variants {
+    ($inner:ident $wide:ident $portable:ident) => {
+        /// # Safety
+        /// As for every handler, on a processor for which [`crate::cpu::wide_available`] is true.
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"))]
+        unsafe fn $wide<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+            w: &mut Warp,
+            d: &Decoded,
+        ) -> *const Decoded {
+            // SAFETY: the same promise.
+            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED>(w, d) }
+        }
+
+        /// # Safety
+        /// As for every handler.
+        unsafe fn $portable<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+            w: &mut Warp,
+            d: &Decoded,
+        ) -> *const Decoded {
+            // SAFETY: the same promise.
+            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED>(w, d) }
+        }
+    };
+}
+access_variants!(load load_wide load_portable);
+access_variants!(store store_wide store_portable);
+
+/// The form of an access that has a fast path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) store: bool,
+    /// Shared memory with a 32-bit register; else 64-bit global or generic addresses.
+    pub(crate) shared: bool,
+    pub(crate) size: u8,
+    pub(crate) count: usize,
+    pub(crate) signed: bool,
+    /// An earlier access of the straight run classified the same register for the same total size.
+    pub(crate) cached: bool,
+}
+
+/// The handler of a form; `None` where only the slow path does it.
+pub(crate) fn handler(f: Form, variant: Variant) -> Option<Handler> {
+    macro_rules! pick {
+        ($($size:literal $count:literal $signed:literal;)*) => {
+            match (f.size, f.count, f.signed) {
+                $(($size, $count, $signed) => Some(match (f.store, f.shared, f.cached, variant) {
+                    (false, false, false, Variant::Wide) => load_wide::<Global, $size, $count, $signed, false>,
+                    (false, false, true, Variant::Wide) => load_wide::<Global, $size, $count, $signed, true>,
+                    (false, true, false, Variant::Wide) => load_wide::<Shared, $size, $count, $signed, false>,
+                    (false, true, true, Variant::Wide) => load_wide::<Shared, $size, $count, $signed, true>,
+                    (true, false, false, Variant::Wide) => store_wide::<Global, $size, $count, false, false>,
+                    (true, false, true, Variant::Wide) => store_wide::<Global, $size, $count, false, true>,
+                    (true, true, false, Variant::Wide) => store_wide::<Shared, $size, $count, false, false>,
+                    (true, true, true, Variant::Wide) => store_wide::<Shared, $size, $count, false, true>,
+                    (false, false, false, Variant::Portable) => load_portable::<Global, $size, $count, $signed, false>,
+                    (false, false, true, Variant::Portable) => load_portable::<Global, $size, $count, $signed, true>,
+                    (false, true, false, Variant::Portable) => load_portable::<Shared, $size, $count, $signed, false>,
+                    (false, true, true, Variant::Portable) => load_portable::<Shared, $size, $count, $signed, true>,
+                    (true, false, false, Variant::Portable) => store_portable::<Global, $size, $count, false, false>,
+                    (true, false, true, Variant::Portable) => store_portable::<Global, $size, $count, false, true>,
+                    (true, true, false, Variant::Portable) => store_portable::<Shared, $size, $count, false, false>,
+                    (true, true, true, Variant::Portable) => store_portable::<Shared, $size, $count, false, true>,
+                }),)*
+                _ => None,
+            }
+        };
+    }
+    pick! {
+        1 1 false; 1 1 true; 2 1 false; 2 1 true; 4 1 false; 8 1 false; 4 2 false; 4 4 false; 8 2 false;
+    }
+}
+
+/// `ld.param` of a kernel at a fixed offset (`off`, checked by the decoder): `e` is the size and, from bit 8, 1
+/// for sign extension; `b` the mask for narrow registers, `c` 1 for a 64-bit register.
+///
+/// # Safety
+/// As for every handler.
+pub(crate) unsafe fn load_param(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: the decoder checked that the parameter lies within the block that the launch sized.
+    unsafe {
+        let p = w.params.add(d.off as usize);
+        let v = match (d.e & 0xff, d.e >> 8 != 0) {
+            (1, false) => read::<1, false>(p),
+            (1, true) => read::<1, true>(p),
+            (2, false) => read::<2, false>(p),
+            (2, true) => read::<2, true>(p),
+            (4, false) => read::<4, false>(p),
+            (4, true) => i64::from(read::<4, false>(p) as i32) as u64,
+            _ => read::<8, false>(p),
+        };
+        for k in 0..LANES {
+            if w.mask >> k & 1 != 0 {
+                if d.c != 0 {
+                    *w.r64(d.d).add(k) = v;
+                } else {
+                    *w.r32(d.d).add(k) = v as u32 & d.b;
+                }
+            }
+        }
+        next(d)
+    }
+}

@@ -1,0 +1,302 @@
+//! Lane-wise handlers, generic over the operation.
+//!
+//! An operation is a type with a pure function of its operands' bits; [`op1!`], [`op2!`], [`op3!`], [`cmp2!`]
+//! make one from a closure. The generic code computes all 32 lanes (operations never fault, so what inactive
+//! lanes give is harmless) in chunks that the compiler vectorises, and stores them all under a full mask or
+//! blends them under a partial one.
+
+use crate::cpu::{Portable, Simd, Variant, Wide};
+use crate::warp::{Decoded, Handler, LANES, Warp, next};
+
+/// A lane's type in a register: `u32` or `u64`.
+pub(crate) trait Lane: Copy + Default + 'static {}
+impl Lane for u32 {}
+impl Lane for u64 {}
+
+/// Lanes handled together: a chunk is read whole before it is written, since a destination may be a source.
+const CHUNK: usize = 16;
+
+/// The two variants of one handler.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair {
+    pub(crate) wide: Handler,
+    pub(crate) portable: Handler,
+}
+
+impl Pair {
+    pub(crate) fn pick(self, variant: Variant) -> Handler {
+        match variant {
+            Variant::Wide => self.wide,
+            Variant::Portable => self.portable,
+        }
+    }
+}
+
+/// A function of one operand.
+pub(crate) trait Unary: 'static {
+    type A: Lane;
+    type R: Lane;
+    fn eval<S: Simd>(a: Self::A) -> Self::R;
+}
+
+/// A function of two operands.
+pub(crate) trait Binary: 'static {
+    type A: Lane;
+    type B: Lane;
+    type R: Lane;
+    fn eval<S: Simd>(a: Self::A, b: Self::B) -> Self::R;
+}
+
+/// A function of three operands.
+pub(crate) trait Ternary: 'static {
+    type A: Lane;
+    type B: Lane;
+    type C: Lane;
+    type R: Lane;
+    fn eval<S: Simd>(a: Self::A, b: Self::B, c: Self::C) -> Self::R;
+}
+
+/// A predicate of two operands.
+pub(crate) trait Compare: 'static {
+    type A: Lane;
+    fn eval<S: Simd>(a: Self::A, b: Self::A) -> bool;
+}
+
+/// Stores `value` to the lanes of `mask`.
+///
+/// # Safety
+/// `d` is a register of the current frame.
+#[inline(always)]
+unsafe fn blend<T: Lane>(d: *mut T, value: &[T; LANES], mask: u32) {
+    for (k, v) in value.iter().enumerate() {
+        // SAFETY: a register has 32 lanes.
+        unsafe {
+            let old = *d.add(k);
+            *d.add(k) = if mask >> k & 1 != 0 { *v } else { old };
+        }
+    }
+}
+
+/// Reads a chunk.
+///
+/// # Safety
+/// `p` is a register and `j * CHUNK` below 32.
+#[inline(always)]
+unsafe fn chunk<T: Lane>(p: *const T, j: usize) -> [T; CHUNK] {
+    // SAFETY: the chunk lies within the 32 lanes; registers are aligned to 64 bytes.
+    unsafe { *p.add(j * CHUNK).cast() }
+}
+
+/// # Safety
+/// As for every [`Handler`].
+#[inline(always)]
+unsafe fn unary<S: Simd, O: Unary>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: offsets are the decoder's, with the widths of `O`.
+    unsafe {
+        let a: *const O::A = w.regs.add(d.a as usize).cast();
+        let dst: *mut O::R = w.regs.add(d.d as usize).cast();
+        if w.mask == u32::MAX {
+            for j in 0..LANES / CHUNK {
+                let x = chunk(a, j);
+                let mut r = [O::R::default(); CHUNK];
+                for k in 0..CHUNK {
+                    r[k] = O::eval::<S>(x[k]);
+                }
+                *dst.add(j * CHUNK).cast() = r;
+            }
+        } else {
+            let mut r = [O::R::default(); LANES];
+            for (k, r) in r.iter_mut().enumerate() {
+                *r = O::eval::<S>(*a.add(k));
+            }
+            blend(dst, &r, w.mask);
+        }
+        next(d)
+    }
+}
+
+/// # Safety
+/// As for every [`Handler`].
+#[inline(always)]
+unsafe fn binary<S: Simd, O: Binary>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: as in `unary`.
+    unsafe {
+        let a: *const O::A = w.regs.add(d.a as usize).cast();
+        let b: *const O::B = w.regs.add(d.b as usize).cast();
+        let dst: *mut O::R = w.regs.add(d.d as usize).cast();
+        if w.mask == u32::MAX {
+            for j in 0..LANES / CHUNK {
+                let (x, y) = (chunk(a, j), chunk(b, j));
+                let mut r = [O::R::default(); CHUNK];
+                for k in 0..CHUNK {
+                    r[k] = O::eval::<S>(x[k], y[k]);
+                }
+                *dst.add(j * CHUNK).cast() = r;
+            }
+        } else {
+            let mut r = [O::R::default(); LANES];
+            for (k, r) in r.iter_mut().enumerate() {
+                *r = O::eval::<S>(*a.add(k), *b.add(k));
+            }
+            blend(dst, &r, w.mask);
+        }
+        next(d)
+    }
+}
+
+/// # Safety
+/// As for every [`Handler`].
+#[inline(always)]
+unsafe fn ternary<S: Simd, O: Ternary>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: as in `unary`.
+    unsafe {
+        let a: *const O::A = w.regs.add(d.a as usize).cast();
+        let b: *const O::B = w.regs.add(d.b as usize).cast();
+        let c: *const O::C = w.regs.add(d.c as usize).cast();
+        let dst: *mut O::R = w.regs.add(d.d as usize).cast();
+        if w.mask == u32::MAX {
+            for j in 0..LANES / CHUNK {
+                let (x, y, z) = (chunk(a, j), chunk(b, j), chunk(c, j));
+                let mut r = [O::R::default(); CHUNK];
+                for k in 0..CHUNK {
+                    r[k] = O::eval::<S>(x[k], y[k], z[k]);
+                }
+                *dst.add(j * CHUNK).cast() = r;
+            }
+        } else {
+            let mut r = [O::R::default(); LANES];
+            for (k, r) in r.iter_mut().enumerate() {
+                *r = O::eval::<S>(*a.add(k), *b.add(k), *c.add(k));
+            }
+            blend(dst, &r, w.mask);
+        }
+        next(d)
+    }
+}
+
+/// Bits of the lanes for which `O` holds.
+///
+/// # Safety
+/// `a` and `b` are registers of `O`'s width.
+#[inline(always)]
+unsafe fn compare_mask<S: Simd, O: Compare>(a: *const O::A, b: *const O::A) -> u32 {
+    // Bytes of 0 or 1 first (that part vectorises), then eight bytes at a time to eight bits: the product
+    // moves bit 8i of the word to bit 56 + i.
+    let mut bytes = [0u8; LANES];
+    for (k, byte) in bytes.iter_mut().enumerate() {
+        // SAFETY: registers have 32 lanes.
+        *byte = unsafe { u8::from(O::eval::<S>(*a.add(k), *b.add(k))) };
+    }
+    let mut mask = 0;
+    for (j, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        mask |= (bits as u32) << (8 * j);
+    }
+    mask
+}
+
+/// `setp`: `d` gets the comparison, `e` its complement if it is not 0. (Offset 0 is never a predicate.)
+///
+/// # Safety
+/// As for every [`Handler`].
+#[inline(always)]
+unsafe fn compare<S: Simd, O: Compare>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: as in `unary`.
+    unsafe {
+        let m = compare_mask::<S, O>(w.regs.add(d.a as usize).cast(), w.regs.add(d.b as usize).cast());
+        w.set_pred(d.d, m);
+        if d.e != 0 {
+            w.set_pred(d.e, !m);
+        }
+        next(d)
+    }
+}
+
+macro_rules! variants {
+    ($($make:ident $inner:ident $wide:ident $portable:ident $bound:ident;)*) => {$(
+        /// # Safety
+        /// As for every [`Handler`], on a processor for which [`crate::cpu::wide_available`] is true.
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"))]
+        unsafe fn $wide<O: $bound>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+            // SAFETY: the same promise.
+            unsafe { $inner::<Wide, O>(w, d) }
+        }
+
+        /// # Safety
+        /// As for every [`Handler`].
+        unsafe fn $portable<O: $bound>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+            // SAFETY: the same promise.
+            unsafe { $inner::<Portable, O>(w, d) }
+        }
+
+        /// Both variants for one operation.
+        pub(crate) fn $make<O: $bound>() -> Pair {
+            Pair { wide: $wide::<O>, portable: $portable::<O> }
+        }
+    )*};
+}
+variants! {
+    unary_pair unary unary_wide unary_portable Unary;
+    binary_pair binary binary_wide binary_portable Binary;
+    ternary_pair ternary ternary_wide ternary_portable Ternary;
+    compare_pair compare compare_wide compare_portable Compare;
+}
+
+/// `op1!(S, |a: u32| -> u32 { … })`: a [`Pair`].
+macro_rules! op1 {
+    ($S:ident, |$a:ident: $A:ty| -> $R:ty $body:block) => {{
+        struct O;
+        impl $crate::lanes::Unary for O {
+            type A = $A;
+            type R = $R;
+            #[inline(always)]
+            fn eval<$S: $crate::cpu::Simd>($a: $A) -> $R $body
+        }
+        $crate::lanes::unary_pair::<O>()
+    }};
+}
+
+/// `op2!(S, |a: u32, b: u32| -> u32 { … })`: a [`Pair`].
+macro_rules! op2 {
+    ($S:ident, |$a:ident: $A:ty, $b:ident: $B:ty| -> $R:ty $body:block) => {{
+        struct O;
+        impl $crate::lanes::Binary for O {
+            type A = $A;
+            type B = $B;
+            type R = $R;
+            #[inline(always)]
+            fn eval<$S: $crate::cpu::Simd>($a: $A, $b: $B) -> $R $body
+        }
+        $crate::lanes::binary_pair::<O>()
+    }};
+}
+
+/// `op3!(S, |a: u32, b: u32, c: u32| -> u32 { … })`: a [`Pair`].
+macro_rules! op3 {
+    ($S:ident, |$a:ident: $A:ty, $b:ident: $B:ty, $c:ident: $C:ty| -> $R:ty $body:block) => {{
+        struct O;
+        impl $crate::lanes::Ternary for O {
+            type A = $A;
+            type B = $B;
+            type C = $C;
+            type R = $R;
+            #[inline(always)]
+            fn eval<$S: $crate::cpu::Simd>($a: $A, $b: $B, $c: $C) -> $R $body
+        }
+        $crate::lanes::ternary_pair::<O>()
+    }};
+}
+
+/// `cmp2!(|a: u32, b: u32| { … })`: a [`Pair`] that writes predicates.
+macro_rules! cmp2 {
+    (|$a:ident: $A:ty, $b:ident| $body:block) => {{
+        struct O;
+        impl $crate::lanes::Compare for O {
+            type A = $A;
+            #[inline(always)]
+            fn eval<S: $crate::cpu::Simd>($a: $A, $b: $A) -> bool $body
+        }
+        $crate::lanes::compare_pair::<O>()
+    }};
+}
+pub(crate) use {cmp2, op1, op2, op3};

@@ -1,0 +1,39 @@
+//! The CPU device: executes PTX and reports findings.
+//!
+//! Arrives: a parsed module ([`assay_ptx::Module`]), buffers, launches. Leaves: the buffers' bytes and, per launch,
+//! an [`Outcome`] with what was found. A module is decoded once ([`Loaded`], shared between threads); every
+//! evaluation has a [`Session`] of its own, which is deterministic: the same module, buffers, launches and
+//! [`Options`] give the same bits and findings on every host.
+//!
+//! How it works: a register is an array of 32 lanes, an instruction is a function that handles all of them under
+//! an active mask (`lanes`, `handlers`); `exec` schedules warps and does what needs more than lanes; `semantics`
+//! has what each opcode computes; `memory` the two memory models; `sanitize` the detectors.
+//!
+//! What it misses: `cp.async`, `ldmatrix`, `mma` and `wmma`, 8-bit floats, clusters, textures and surfaces are
+//! [`LoadError::Unsupported`]. Results of approximate instructions are closer to the exact ones than a GPU's. The
+//! scheduler is a model: it shows some interleavings, not all. Races are judged by synchronisation, not by what
+//! happened, on the path that this input takes.
+
+mod code;
+mod cpu;
+mod decode;
+mod error;
+mod exec;
+mod findings;
+mod handlers;
+mod lanes;
+mod liveness;
+mod memory;
+mod options;
+mod printf;
+mod sanitize;
+mod semantics;
+mod session;
+mod warp;
+
+pub use error::{LoadError, SessionError};
+pub use findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess, ThreadId};
+pub use options::{
+    Arg, BufferSpec, Fill, Init, LaunchSpec, Memory, Options, Outcome, Ptr, Role, Sanitize, Schedule, Status,
+};
+pub use session::{Loaded, Session};

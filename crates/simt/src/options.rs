@@ -1,0 +1,221 @@
+//! What a caller chooses: memory model, fill, schedule, checks, limits, buffers and launches.
+
+use assay_tensor::DType;
+use serde::{Deserialize, Serialize};
+
+/// How buffers are laid out and what an access outside one does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Memory {
+    /// Every buffer exact: an access outside is a finding and ends the block.
+    #[default]
+    Strict,
+    /// Buffers laid out as a caching allocator would by their official sizes; only leaving the segment is a
+    /// finding.
+    Arena,
+}
+
+/// What fresh memory (uninitialised buffers, slack between buffers, shared and local memory) holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Fill {
+    /// Finite values of the buffer's dtype, uniform in [-1, 1], from `Options::fill_seed`.
+    #[default]
+    Noise,
+    /// Zero bytes.
+    Zeros,
+    /// NaN of the buffer's dtype (all bits set).
+    Nan,
+    /// What the caller says was there before ([`Init::Previous`]), noise elsewhere.
+    Previous,
+}
+
+/// The order in which warps run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Round-robin in near lockstep, with a small seeded jitter: races seldom show.
+    #[default]
+    Hardware,
+    /// One warp runs until it blocks, in seeded order: races show.
+    RunAhead,
+}
+
+/// Which detectors run beyond the bounds and alignment checks that always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+pub struct Sanitize {
+    /// Data races in shared and global memory.
+    pub races: bool,
+    /// Reads of bytes never written, in shared, global and local memory.
+    pub initialised: bool,
+    /// Barrier divergence and an exit before a barrier that others still reach.
+    pub barriers: bool,
+    /// Output bytes never written, at [`crate::Session::finish`].
+    pub unwritten: bool,
+}
+
+impl Sanitize {
+    /// Nothing beyond bounds and alignment: the plain, fast mode.
+    pub const OFF: Sanitize =
+        Sanitize { races: false, initialised: false, barriers: false, unwritten: false };
+    /// Every detector.
+    pub const ALL: Sanitize = Sanitize { races: true, initialised: true, barriers: true, unwritten: true };
+
+    /// True where shadow memory is needed while the kernel runs.
+    pub fn needs_shadow(self) -> bool {
+        self.races || self.initialised || self.unwritten
+    }
+}
+
+/// Everything about a [`crate::Session`] that can change a result or a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Memory model.
+    pub memory: Memory,
+    /// Contents of fresh memory.
+    pub fill: Fill,
+    /// Detectors.
+    pub sanitize: Sanitize,
+    /// Warp order.
+    pub schedule: Schedule,
+    /// Seed of the schedule.
+    pub seed: u64,
+    /// Seed of the fill.
+    pub fill_seed: u64,
+    /// Warp-instructions that all launches of the session may execute together.
+    pub instruction_budget: u64,
+    /// Bytes that buffers, shared, local and shadow memory may take together.
+    pub memory_cap_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            memory: Memory::Strict,
+            fill: Fill::Noise,
+            sanitize: Sanitize::OFF,
+            schedule: Schedule::Hardware,
+            seed: 0,
+            fill_seed: 0,
+            instruction_budget: 2_000_000_000,
+            memory_cap_bytes: 4 << 30,
+        }
+    }
+}
+
+/// What a buffer is to the computation; also the order of the arena: parameters, inputs, scratch, outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A weight or another parameter tensor: read only.
+    Parameter,
+    /// An input tensor: read only.
+    Input,
+    /// A temporary.
+    Scratch,
+    /// A result.
+    Output,
+}
+
+/// The contents of a buffer before the first launch.
+#[derive(Clone, Copy, Debug)]
+pub enum Init<'a> {
+    /// These bytes, exactly `size_bytes` of them; every byte counts as initialised.
+    Bytes(&'a [u8]),
+    /// Fresh memory in which these bytes (at most `size_bytes`) lay before: seen under [`Fill::Previous`] only,
+    /// and uninitialised to the detectors in any case.
+    Previous(&'a [u8]),
+    /// Fresh memory.
+    Uninit,
+}
+
+/// A buffer to allocate.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferSpec<'a> {
+    /// Name for findings.
+    pub name: &'a str,
+    /// Length in bytes.
+    pub size_bytes: u64,
+    /// Length in bytes that it would have at official extents (arena layout); 0 means `size_bytes`.
+    pub official_bytes: u64,
+    /// Role; under `may_write == false` a store to an input or parameter is `input_modified`.
+    pub role: Role,
+    /// Element type: decides the fill.
+    pub dtype: DType,
+    /// Contents.
+    pub init: Init<'a>,
+    /// True if kernels may write it even though its role is `Input` or `Parameter` (in-place problems).
+    pub may_write: bool,
+}
+
+impl<'a> BufferSpec<'a> {
+    /// A buffer whose official size is its own, written only if its role is `Scratch` or `Output`.
+    pub fn new(name: &'a str, size_bytes: u64, role: Role, dtype: DType, init: Init<'a>) -> Self {
+        BufferSpec { name, size_bytes, official_bytes: size_bytes, role, dtype, init, may_write: false }
+    }
+}
+
+/// A buffer of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ptr(pub(crate) u32);
+
+/// A kernel argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// The parameter's bytes, little-endian, exactly as long as the parameter.
+    Bytes(Vec<u8>),
+    /// The address of a buffer plus a byte offset.
+    Pointer(Ptr, i64),
+}
+
+/// One kernel launch.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchSpec<'a> {
+    /// PTX name of the entry.
+    pub kernel: &'a str,
+    /// Blocks in x, y, z.
+    pub grid: [u64; 3],
+    /// Threads per block in x, y, z.
+    pub block: [u64; 3],
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u64,
+    /// One argument per parameter.
+    pub args: &'a [Arg],
+}
+
+/// How a launch, or the session so far, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Ran to its end, nothing found.
+    Ok,
+    /// At least one finding.
+    Finding,
+    /// Met something that the device does not implement; says nothing about the kernel.
+    Unsupported,
+    /// Out of instruction budget or memory cap; says nothing about the kernel.
+    Exhausted,
+}
+
+/// What a launch gave.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// How it ended. `Exhausted` and `Unsupported` win over `Finding`, whose findings are listed all the same.
+    pub status: Status,
+    /// Distinct findings of this launch, in order of discovery.
+    pub findings: Vec<crate::Finding>,
+    /// Why the status is `Unsupported` or `Exhausted`.
+    pub reason: Option<String>,
+    /// Warp-instructions executed.
+    pub instructions: u64,
+    /// Text that the kernel printed, one entry per call and thread.
+    pub printf: Vec<String>,
+}
+
+impl Outcome {
+    /// True if the block was ended by a fault (an access outside, a trap, an assertion, a deadlock, an invalid
+    /// launch), so that a GPU would have reported an error.
+    pub fn faulted(&self) -> bool {
+        self.findings.iter().any(|f| f.kind.is_fault())
+    }
+}

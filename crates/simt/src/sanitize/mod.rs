@@ -1,0 +1,224 @@
+//! Detectors that need memory of their own: uninitialised reads and data races.
+//!
+//! **Initialisation** is kept per byte: a bit per byte of global and shared memory, a bit per byte and lane of local
+//! memory.
+//!
+//! **Races** follow CUDA's rules, not what happened to be observed. A hazard is two accesses to one byte by
+//! different threads, at least one of them a write, not both atomic (or volatile, or with a memory order), that no
+//! chain of synchronisation orders: block barriers, `bar.warp.sync` for its lanes, release and acquire, and a fence
+//! with an atomic or volatile access of one location. Equal values do not excuse; shuffles and votes order nothing.
+//! Every thread has a clock (its block's epoch, advanced by whole-block barriers, and a count of its own releases);
+//! what a thread *knows* is a map from threads to clocks and from blocks to epochs. Each word remembers its last
+//! write and two readers.
+//!
+//! What it misses: a race with a reader that two later, mutually unordered readers have displaced; races that need
+//! another control path; a fence between atomic and access is taken for granted where a block barrier stands there.
+
+mod clock;
+mod init;
+mod race;
+
+pub(crate) use init::InitMap;
+
+use assay_ptx::{Scope, Semantics};
+
+use crate::findings::AccessKind;
+use crate::options::Sanitize;
+use crate::warp::LANES;
+
+/// Where an access lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Where {
+    Global { region: usize, offset: u64 },
+    Shared { offset: u64 },
+    Local { offset: u64 },
+}
+
+/// One lane's access.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) slot: usize,
+    pub(crate) warp: usize,
+    pub(crate) lane: usize,
+    pub(crate) place: Where,
+    pub(crate) size: u64,
+    pub(crate) kind: AccessKind,
+    pub(crate) strong: bool,
+    pub(crate) semantics: Option<Semantics>,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) site: u32,
+}
+
+/// The earlier access of a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Other {
+    pub(crate) kind: AccessKind,
+    /// Linear index of the block, and of the thread in it.
+    pub(crate) block: u64,
+    pub(crate) thread: u64,
+    pub(crate) site: u32,
+    pub(crate) size: u64,
+}
+
+/// What an access gave rise to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    Uninitialised,
+    Race(Other),
+}
+
+/// All detectors of a session.
+pub(crate) struct Sanitizer {
+    what: Sanitize,
+    init: InitMap,
+    races: race::Races,
+    /// Shared bytes written, per slot; local bytes written by lane, per slot and warp.
+    shared: Vec<Vec<u64>>,
+    local: Vec<Vec<Vec<u32>>>,
+}
+
+impl Sanitizer {
+    pub(crate) fn new(what: Sanitize) -> Sanitizer {
+        Sanitizer {
+            what,
+            init: InitMap::default(),
+            races: race::Races::default(),
+            shared: Vec::new(),
+            local: Vec::new(),
+        }
+    }
+
+    /// The map of initialised global bytes.
+    pub(crate) fn init_mut(&mut self) -> &mut InitMap {
+        &mut self.init
+    }
+
+    pub(crate) fn init(&self) -> &InitMap {
+        &self.init
+    }
+
+    /// Forgets accesses: a new launch begins, which is ordered after the one before.
+    pub(crate) fn start_launch(&mut self, threads_per_block: u64) {
+        self.races = race::Races::new(threads_per_block);
+        self.shared.clear();
+        self.local.clear();
+    }
+
+    pub(crate) fn start_block(&mut self, slot: usize, linear: u64, shared_bytes: usize, threads: u64) {
+        let warps = threads.div_ceil(LANES as u64) as usize;
+        if self.shared.len() <= slot {
+            self.shared.resize(slot + 1, Vec::new());
+            self.local.resize(slot + 1, Vec::new());
+        }
+        self.shared[slot].clear();
+        self.shared[slot].resize(shared_bytes.div_ceil(64), 0);
+        self.local[slot].clear();
+        self.local[slot].resize(warps, Vec::new());
+        self.races.start_block(slot, linear, shared_bytes, threads);
+    }
+
+    /// Bytes of shadow memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.races.bytes()
+    }
+
+    pub(crate) fn fence(&mut self, slot: usize, warp: usize, mask: u32, scope: Scope) {
+        if self.what.races {
+            self.races.fence(slot, warp, mask, scope);
+        }
+    }
+
+    pub(crate) fn arrive(&mut self, slot: usize, warp: usize, mask: u32, id: usize) {
+        if self.what.races {
+            self.races.arrive(slot, warp, mask, id);
+        }
+    }
+
+    pub(crate) fn barrier(&mut self, slot: usize, id: usize, waiting: &[u32], whole: bool) {
+        if self.what.races {
+            self.races.barrier(slot, id, waiting, whole);
+        }
+    }
+
+    pub(crate) fn warp_sync(&mut self, slot: usize, warp: usize, lanes: u32) {
+        if self.what.races {
+            self.races.warp_sync(slot, warp, lanes);
+        }
+    }
+
+    /// A call's local frame is fresh.
+    pub(crate) fn call(&mut self, slot: usize, warp: usize, base: u64, bytes: u64, lanes: u32) {
+        let map = &mut self.local[slot][warp];
+        let (from, to) = (base as usize, (base + bytes) as usize);
+        if map.len() < to {
+            map.resize(to, 0);
+        }
+        for m in &mut map[from..to] {
+            *m &= !lanes;
+        }
+    }
+
+    /// Local bytes written by the device itself (arguments, results).
+    pub(crate) fn local_written(&mut self, slot: usize, warp: usize, offset: u64, size: u64, lanes: u32) {
+        let map = &mut self.local[slot][warp];
+        let to = (offset + size) as usize;
+        if map.len() < to {
+            map.resize(to, 0);
+        }
+        for m in &mut map[offset as usize..to] {
+            *m |= lanes;
+        }
+    }
+
+    /// Looks at one lane's access.
+    pub(crate) fn access(&mut self, a: &Access, report: &mut dyn FnMut(Report)) {
+        let reads = a.kind != AccessKind::Write;
+        let writes = a.kind != AccessKind::Read;
+        let initialised = match a.place {
+            Where::Global { region, offset } => {
+                let ok = !reads || self.init.is_set(region, offset, a.size);
+                if writes || !ok {
+                    self.init.set(region, offset, a.size);
+                }
+                ok
+            }
+            Where::Shared { offset } => bits(&mut self.shared[a.slot], offset, a.size, reads, writes),
+            Where::Local { offset } => {
+                let map = &mut self.local[a.slot][a.warp];
+                let to = (offset + a.size) as usize;
+                if map.len() < to {
+                    map.resize(to, 0);
+                }
+                let bytes = &mut map[offset as usize..to];
+                let ok = !reads || bytes.iter().all(|m| m >> a.lane & 1 != 0);
+                for m in bytes {
+                    *m |= 1 << a.lane;
+                }
+                ok
+            }
+        };
+        if !initialised && self.what.initialised {
+            report(Report::Uninitialised);
+        }
+        if self.what.races
+            && !matches!(a.place, Where::Local { .. })
+            && let Some(o) = self.races.access(a)
+        {
+            report(Report::Race(o));
+        }
+    }
+}
+
+/// Tests and sets bits of a byte map. A reported read counts as a write, so that it is reported once.
+fn bits(map: &mut [u64], offset: u64, size: u64, reads: bool, writes: bool) -> bool {
+    let mut ok = true;
+    for b in offset..offset + size {
+        let Some(word) = map.get_mut((b >> 6) as usize) else { return true };
+        let bit = 1 << (b & 63);
+        ok &= !reads || *word & bit != 0;
+        if writes || !ok {
+            *word |= bit;
+        }
+    }
+    ok
+}
