@@ -9,13 +9,13 @@
 //! size, expressions in depth, host code in steps; whatever is wrong is an error with file, line and column.
 //!
 //! What it misses: output shapes and dtypes are the reference's and known only when it has run; host code is a
-//! subset of C++ (see the `host` module).
+//! subset of C++ (see [`host`]).
 
 mod discover;
 mod error;
 mod expr;
 mod folder;
-mod host;
+pub mod host;
 mod init;
 mod inputs;
 mod load;

@@ -26,6 +26,8 @@ pub(crate) struct Spec {
     pub refereeable: bool,
     pub outputs: Spanned<Vec<Spanned<String>>>,
     #[serde(default)]
+    pub output_shapes: BTreeMap<Spanned<String>, Spanned<Vec<Spanned<Extent>>>>,
+    #[serde(default)]
     pub inplace: Vec<Spanned<String>>,
     pub reference: Spanned<String>,
     #[serde(default)]

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use assay_tensor::numel;
 use assay_tensor::philox::Stream;
 
-use crate::problem::{Extents, Problem};
+use crate::problem::{Extents, InputKind, Problem};
 use crate::recipe::{Kind, Position, Recipe};
 
 /// Length of the list at most, and at least where the problem has ragged shapes.
@@ -221,6 +221,11 @@ pub fn targeted_recipes(p: &Problem) -> Vec<(Recipe, &'static str)> {
     out
 }
 
+/// Whether `+params` would change anything.
+fn has_parameters(p: &Problem) -> bool {
+    p.inputs.iter().any(|i| i.kind == InputKind::Parameter && i.dtype.is_float())
+}
+
 /// Elements of all inputs at these dims.
 fn elements(p: &Problem, dims: &BTreeMap<String, u64>) -> Option<u64> {
     let dims = p.dims_with(dims, Extents::Desk).ok()?;
@@ -261,6 +266,7 @@ pub fn search_recipes(p: &Problem, budget: usize) -> Vec<Recipe> {
     let desk = elements(p, &none).unwrap_or(0);
     let limit = p.ragged.iter().filter_map(|s| elements(p, s)).fold(desk, u64::max);
     let dim = reduced_dim(p);
+    let parameters = has_parameters(p);
     let mut pool: Vec<Kind> = vec![
         Kind::Official,
         Kind::Normal(1.0),
@@ -285,7 +291,8 @@ pub fn search_recipes(p: &Problem, budget: usize) -> Vec<Recipe> {
     for s in &p.ragged {
         for kind in [Kind::Normal(1.0), Kind::Uniform(-2.0, -1.0), Kind::Ties(3)] {
             seed += 1;
-            out.push(Recipe::new(kind).with_dims(s.clone()).with_params().with_seed(seed));
+            let r = Recipe::new(kind).with_dims(s.clone()).with_seed(seed);
+            out.push(if parameters { r.with_params() } else { r });
         }
     }
     // A fixed stream of choices: the n-th recipe is the same whatever the budget.
@@ -314,7 +321,7 @@ pub fn search_recipes(p: &Problem, budget: usize) -> Vec<Recipe> {
         }
         let kind = distinct[pick(0, distinct.len())];
         let mut r = Recipe::new(kind).with_dims(dims).with_seed(1000 + seed + n);
-        r.params = pick(1, 2) == 0;
+        r.params = parameters && pick(1, 2) == 0;
         // Log-uniform over four decades, on a grid so that the text stays short.
         if pick(2, 3) == 0 {
             r.scale = [0.01, 0.03, 0.1, 0.3, 3.0, 10.0, 30.0, 100.0][pick(3, 8)];

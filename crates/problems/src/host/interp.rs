@@ -387,8 +387,8 @@ impl<'p> Interp<'p> {
             }
             Node::Ternary(c, a, b) => {
                 let taken = self.truth(c, frame)?;
-                // Both arms give the type, one the value; the other is not run, so its type is not known where
-                // it is no literal. Two scalar arms of different type are the only case that could matter.
+                // Both arms give the type, one the value; the other is not run, so its type is known only where
+                // it is evident. That matters only for scalar arms of different types.
                 let v = self.eval(if taken { a } else { b }, frame)?;
                 match (v.scalar(), static_scalar(if taken { b } else { a })) {
                     (Some(x), Some(y)) => Ok(v.to_scalar(Scalar::common(x, y)).unwrap_or(v)),

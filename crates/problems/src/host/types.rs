@@ -193,7 +193,7 @@ impl Elem {
         of(None, 1)
     }
 
-    /// The scalar of that name, for types that host code computes with.
+    /// Whether two element types are one type under two names (`int64_t`, `long long`).
     pub fn same_layout(&self, other: &Elem) -> bool {
         self.name == other.name
             || (self.dtype.is_some() && self.dtype == other.dtype && self.lanes == other.lanes)
