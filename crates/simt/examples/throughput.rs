@@ -53,11 +53,11 @@ fn main() {
     for _ in 0..5 {
         let mut s = Session::new(Arc::clone(&loaded), options.clone());
         let size = (n * n * 4) as u64;
-        let mut alloc = |name, role, init| {
-            s.alloc(BufferSpec::new(name, size, role, DType::F32, init)).expect("room")
-        };
-        let pa = alloc("a", Role::Input, Init::Bytes(&floats(&a)));
-        let pb = alloc("b", Role::Input, Init::Bytes(&floats(&b)));
+        let (bytes_a, bytes_b) = (floats(&a), floats(&b));
+        let mut alloc =
+            |name, role, init| s.alloc(BufferSpec::new(name, size, role, DType::F32, init)).expect("room");
+        let pa = alloc("a", Role::Input, Init::Bytes(&bytes_a));
+        let pb = alloc("b", Role::Input, Init::Bytes(&bytes_b));
         let pc = alloc("c", Role::Output, Init::Uninit);
         let int = || Arg::Bytes((n as u32).to_le_bytes().to_vec());
         let args = [Arg::Pointer(pa, 0), Arg::Pointer(pb, 0), Arg::Pointer(pc, 0), int(), int(), int()];
@@ -102,7 +102,9 @@ fn main() {
     for _ in 0..5 {
         let mut s = Session::new(Arc::clone(&loaded), options.clone());
         let size = (rows * d * 4) as u64;
-        let px = s.alloc(BufferSpec::new("x", size, Role::Input, DType::F32, Init::Bytes(&floats(&x)))).expect("room");
+        let px = s
+            .alloc(BufferSpec::new("x", size, Role::Input, DType::F32, Init::Bytes(&floats(&x))))
+            .expect("room");
         let py = s.alloc(BufferSpec::new("y", size, Role::Output, DType::F32, Init::Uninit)).expect("room");
         let args = [Arg::Pointer(px, 0), Arg::Pointer(py, 0), Arg::Bytes((d as u32).to_le_bytes().to_vec())];
         let started = Instant::now();

@@ -89,7 +89,9 @@ pub enum SessionError {
         cap_bytes: u64,
     },
     /// A range that is not within its buffer.
-    #[error("bytes {offset_bytes} to {offset_bytes} + {len_bytes} are not within `{name}` ({size_bytes} bytes)")]
+    #[error(
+        "bytes {offset_bytes} to {offset_bytes} + {len_bytes} are not within `{name}` ({size_bytes} bytes)"
+    )]
     Range {
         /// Buffer.
         name: String,

@@ -17,6 +17,8 @@
 mod code;
 mod cpu;
 mod decode;
+#[cfg(test)]
+mod differential;
 mod error;
 mod exec;
 mod findings;

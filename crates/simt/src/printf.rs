@@ -106,7 +106,13 @@ pub(crate) fn render(format: &str, values: &[u64], mut string: impl FnMut(u64) -
                 let v = if p.short { i64::from(v as i16) } else { v };
                 signed(p, v < 0, v.unsigned_abs().to_string())
             }
-            'u' => if p.long { v.to_string() } else { (*v as u32).to_string() },
+            'u' => {
+                if p.long {
+                    v.to_string()
+                } else {
+                    (*v as u32).to_string()
+                }
+            }
             'x' => format!("{v:x}"),
             'X' => format!("{v:X}"),
             'o' => format!("{v:o}"),
@@ -128,7 +134,11 @@ pub(crate) fn render(format: &str, values: &[u64], mut string: impl FnMut(u64) -
             }
             'g' | 'G' | 'a' | 'A' => {
                 let x = f64::from_bits(*v);
-                signed(p, x.is_sign_negative() && !x.is_nan(), general(x.abs(), p.precision.unwrap_or(6).max(1)))
+                signed(
+                    p,
+                    x.is_sign_negative() && !x.is_nan(),
+                    general(x.abs(), p.precision.unwrap_or(6).max(1)),
+                )
             }
             c => format!("%{c}"),
         };
@@ -218,7 +228,10 @@ mod tests {
         assert_eq!(show("i=%d x=%5.2f%%\n", &[u64::MAX, 1.5f64.to_bits()]), "i=-1 x= 1.50%\n");
         assert_eq!(show("%05d|%-5d|%+d", &[7, 7, 7]), "00007|7    |+7");
         assert_eq!(show("%x %u %lld", &[255, 0xffff_ffff, u64::MAX]), "ff 4294967295 -1");
-        assert_eq!(show("%e %g %g", &[1234.5f64.to_bits(), 0.0001f64.to_bits(), 1e10f64.to_bits()]), "1.234500e+03 0.0001 1e+10");
+        assert_eq!(
+            show("%e %g %g", &[1234.5f64.to_bits(), 0.0001f64.to_bits(), 1e10f64.to_bits()]),
+            "1.234500e+03 0.0001 1e+10"
+        );
         assert_eq!(show("%s %c", &[9, 65]), "<9> A");
         assert_eq!(show("%f", &[f64::NAN.to_bits()]), "nan");
     }

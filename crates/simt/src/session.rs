@@ -234,7 +234,8 @@ impl Session {
         let first_buffer = self.memory.buffers.len() as u32;
         let o = self.options.clone();
         for (s, &size) in layout.segments.iter().enumerate() {
-            let mut inside: Vec<usize> = (0..self.pending.len()).filter(|i| layout.placed[*i].segment == s).collect();
+            let mut inside: Vec<usize> =
+                (0..self.pending.len()).filter(|i| layout.placed[*i].segment == s).collect();
             inside.sort_by_key(|i| layout.placed[*i].offset);
             let filled = inside.last().map_or(0, |i| layout.placed[*i].offset + self.pending[*i].size_bytes);
             let mut bytes = Bytes::with_capacity(filled as usize, size as usize);
@@ -318,7 +319,13 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError::Range`] if the range is not within the buffer.
-    pub fn memset(&mut self, ptr: Ptr, offset_bytes: i64, value: u8, len_bytes: u64) -> Result<(), SessionError> {
+    pub fn memset(
+        &mut self,
+        ptr: Ptr,
+        offset_bytes: i64,
+        value: u8,
+        len_bytes: u64,
+    ) -> Result<(), SessionError> {
         self.lay_out();
         let Some(b) = self.buffer(ptr).cloned() else {
             return Err(SessionError::Range { name: "?".into(), offset_bytes, len_bytes, size_bytes: 0 });
@@ -408,7 +415,8 @@ impl Session {
         }
         let threads = spec.block.iter().product::<u64>();
         let static_end = kernel.shared_bytes.next_multiple_of(kernel.dynamic_align.max(1));
-        let shared = if spec.dynamic_shared == 0 { kernel.shared_bytes } else { static_end + spec.dynamic_shared };
+        let shared =
+            if spec.dynamic_shared == 0 { kernel.shared_bytes } else { static_end + spec.dynamic_shared };
         let shape = Shape {
             grid: spec.grid,
             block: spec.block,

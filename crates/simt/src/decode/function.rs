@@ -57,8 +57,18 @@ pub(crate) fn decode(cx: &Context<'_>, id: FuncId) -> Result<Code> {
     };
     let frame = Frame::new(f).ok_or_else(|| too_large("registers wider than 64 bits, or their number,"))?;
     let local = local_frame(f).ok_or_else(|| too_large("local memory over 16 MiB"))?;
-    let mut decoder =
-        Decoder { cx, f, id, frame, local, out: Vec::new(), cold: Vec::new(), known: Vec::new(), narrow: Vec::new(), at: 0 };
+    let mut decoder = Decoder {
+        cx,
+        f,
+        id,
+        frame,
+        local,
+        out: Vec::new(),
+        cold: Vec::new(),
+        known: Vec::new(),
+        narrow: Vec::new(),
+        at: 0,
+    };
     decoder.body()?;
     Ok(decoder.finish())
 }
@@ -462,7 +472,8 @@ impl<'m> Decoder<'_, 'm> {
             return Err(self.no());
         }
         let widths_fit = sources.iter().zip(&types).all(|(s, t)| Some(s.kind) == kind_of(*t) && !s.negated);
-        let exact = result == Ty::Pred || dest_bits == result.bits() || matches!(i.operands[0], Operand::Pair(..));
+        let exact =
+            result == Ty::Pred || dest_bits == result.bits() || matches!(i.operands[0], Operand::Pair(..));
         if widths_fit
             && exact
             && let Some(pair) = alu::fast(i)
@@ -905,9 +916,7 @@ impl<'m> Decoder<'_, 'm> {
                 return Ok(());
             }
         }
-        let strong = m.volatile
-            || m.mmio
-            || !matches!(m.semantics, None | Some(Semantics::Weak));
+        let strong = m.volatile || m.mmio || !matches!(m.semantics, None | Some(Semantics::Weak));
         let op = MemOp {
             kind: if store { MemKind::Store } else { MemKind::Load },
             space,
@@ -939,8 +948,7 @@ impl<'m> Decoder<'_, 'm> {
             let guarded = i.guard.is_some();
             let cached = !guarded && self.known.contains(&(base.at, total));
             let signed = !store && size < 4 && ty.is_signed();
-            let form =
-                memory::Form { store, shared, size: size as u8, count: slots.len(), signed, cached };
+            let form = memory::Form { store, shared, size: size as u8, count: slots.len(), signed, cached };
             if let Some(h) = memory::handler(form, self.cx.variant) {
                 d.f = h;
                 d.a = base.at;

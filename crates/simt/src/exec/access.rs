@@ -32,7 +32,14 @@ enum Refused {
 }
 
 impl Exec<'_> {
-    fn resolve(&mut self, slot: usize, wi: usize, op: &MemOp, address: u64, total: u64) -> Result<Place, Refused> {
+    fn resolve(
+        &mut self,
+        slot: usize,
+        wi: usize,
+        op: &MemOp,
+        address: u64,
+        total: u64,
+    ) -> Result<Place, Refused> {
         let w = &self.blocks[slot].warps[wi].w;
         let (space, address) = match op.space {
             None => match address & !OFFSET_MASK {
@@ -51,7 +58,9 @@ impl Exec<'_> {
         let place = match space {
             FindingSpace::Global | FindingSpace::Const => {
                 let offset = address & OFFSET_MASK;
-                let Some(region) = self.memory.region_index(address) else { return Err(Refused::Outside(space)) };
+                let Some(region) = self.memory.region_index(address) else {
+                    return Err(Refused::Outside(space));
+                };
                 let have = self.memory.regions[region].bytes.len() as u64;
                 if offset.checked_add(total).is_none_or(|end| end > have) {
                     if !self.memory.extend(address, total) {
@@ -91,7 +100,9 @@ impl Exec<'_> {
         match place {
             Place::Global(region, offset) => {
                 let from = offset as usize;
-                if let Some(s) = self.memory.regions[region].bytes.as_slice().get(from..from.saturating_add(size)) {
+                if let Some(s) =
+                    self.memory.regions[region].bytes.as_slice().get(from..from.saturating_add(size))
+                {
                     out.copy_from_slice(s);
                 }
             }
@@ -176,7 +187,15 @@ impl Exec<'_> {
     }
 
     /// Writes `size` bytes of a thread's local memory.
-    pub(crate) fn write_local(&mut self, slot: usize, wi: usize, lane: usize, offset: u64, size: usize, v: u64) {
+    pub(crate) fn write_local(
+        &mut self,
+        slot: usize,
+        wi: usize,
+        lane: usize,
+        offset: u64,
+        size: usize,
+        v: u64,
+    ) {
         self.poke(slot, wi, lane, Place::Local(offset), size, v);
     }
 
@@ -251,9 +270,8 @@ impl Exec<'_> {
                     let old = self.peek(slot, wi, k, places[k], size);
                     let w = &self.blocks[slot].warps[wi].w;
                     // SAFETY: operands belong to the current frame.
-                    let (b, c) = unsafe {
-                        (op.b.map_or(0, |s| get(w, s, k)), op.c.map_or(0, |s| get(w, s, k)))
-                    };
+                    let (b, c) =
+                        unsafe { (op.b.map_or(0, |s| get(w, s, k)), op.c.map_or(0, |s| get(w, s, k))) };
                     let global = matches!(places[k], Place::Global(..));
                     let new = atomic(atom, op.ty, old, b, c, global);
                     if let Some(Some(dest)) = op.data.first() {
@@ -326,7 +344,11 @@ impl Exec<'_> {
                 };
             }
             FindingSpace::Shared | FindingSpace::Local | FindingSpace::Param => {
-                let offset = if op.space == Some(Space::Shared) { address & 0xffff_ffff } else { address & OFFSET_MASK };
+                let offset = if op.space == Some(Space::Shared) {
+                    address & 0xffff_ffff
+                } else {
+                    address & OFFSET_MASK
+                };
                 let w = &self.blocks[slot].warps[wi].w;
                 let len = match space {
                     FindingSpace::Shared => self.shape.shared,
@@ -340,7 +362,10 @@ impl Exec<'_> {
                     f.buffer = Some(name.clone());
                 }
                 f.offset_bytes = Some(offset as i64);
-                f.message = format!("{what} {noun} of {total} bytes at offset {offset} of {} memory ({len} bytes)", space.name());
+                f.message = format!(
+                    "{what} {noun} of {total} bytes at offset {offset} of {} memory ({len} bytes)",
+                    space.name()
+                );
             }
         }
         self.locate(&mut f, slot, wi, lane, ci, at);
@@ -387,7 +412,10 @@ impl Exec<'_> {
             let access = access_kind(op);
             let mut f = Finding::new(
                 FindingKind::InputModified,
-                format!("{} of {total} bytes at offset {at_byte} of `{name}`, which is an input", access.noun()),
+                format!(
+                    "{} of {total} bytes at offset {at_byte} of `{name}`, which is an input",
+                    access.noun()
+                ),
             );
             f.space = Some(FindingSpace::Global);
             f.buffer = Some(name);
@@ -474,7 +502,9 @@ impl Exec<'_> {
             }
             Where::Shared { offset } => {
                 let names = &self.kernel.shared_names;
-                let hit = names.iter().rfind(|(_, from, size)| *from <= offset && offset < from.saturating_add(*size));
+                let hit = names
+                    .iter()
+                    .rfind(|(_, from, size)| *from <= offset && offset < from.saturating_add(*size));
                 let (name, from) = hit.map_or((None, 0), |(n, from, _)| (Some(n.clone()), *from));
                 (FindingSpace::Shared, name, offset.saturating_sub(from) as i64)
             }
@@ -488,12 +518,19 @@ impl Exec<'_> {
                     FindingSpace::Local => FindingKind::UninitReadLocal,
                     _ => FindingKind::UninitReadGlobal,
                 };
-                let m = format!("{} of {} bytes at offset {offset} of {whose}, which nothing wrote", a.kind.noun(), a.size);
+                let m = format!(
+                    "{} of {} bytes at offset {offset} of {whose}, which nothing wrote",
+                    a.kind.noun(),
+                    a.size
+                );
                 (kind, m, None)
             }
             Report::Race(o) => {
-                let kind =
-                    if space == FindingSpace::Shared { FindingKind::RaceShared } else { FindingKind::RaceGlobal };
+                let kind = if space == FindingSpace::Shared {
+                    FindingKind::RaceShared
+                } else {
+                    FindingKind::RaceGlobal
+                };
                 let other_block = o.block;
                 let [gx, gy, _] = self.shape.grid;
                 let gxy = gx.saturating_mul(gy).max(1);
@@ -578,9 +615,7 @@ pub(crate) fn atomic(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64, global: bool)
     match op {
         AtomOp::Add => match ty {
             // Global f32 flushes subnormals, shared does not (PTX ISA, `atom`).
-            Ty::F32 if global => {
-                F32.flush(soft::add(F32, Mode::Even, F32.flush(old), F32.flush(b)))
-            }
+            Ty::F32 if global => F32.flush(soft::add(F32, Mode::Even, F32.flush(old), F32.flush(b))),
             Ty::F32 => soft::add(F32, Mode::Even, old, b),
             Ty::F64 => soft::add(F64, Mode::Even, old, b),
             Ty::F16 => soft::add(F16, Mode::Even, old, b),

@@ -179,12 +179,17 @@ impl Exec<'_> {
                 // One warp, two fragments: an aligned barrier wants the whole warp at one instruction.
                 (cj, pj) != (ci, pc) && b.aligned
             } else {
-                b.count.is_none() && (cj, pj) != (ci, pc) && (line(cj, pj) != line(ci, pc) || line(ci, pc) == 0)
+                b.count.is_none()
+                    && (cj, pj) != (ci, pc)
+                    && (line(cj, pj) != line(ci, pc) || line(ci, pc) == 0)
             };
             if elsewhere {
                 let mut f = Finding::new(
                     FindingKind::BarrierDivergence,
-                    format!("threads of one block wait at different barriers: {} here, others elsewhere", plural(mask.count_ones(), "thread")),
+                    format!(
+                        "threads of one block wait at different barriers: {} here, others elsewhere",
+                        plural(mask.count_ones(), "thread")
+                    ),
                 );
                 f.other = Some(OtherAccess {
                     access: None,

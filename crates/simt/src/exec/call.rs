@@ -16,15 +16,7 @@ const MAX_STRING: usize = 4096;
 
 impl Exec<'_> {
     #[expect(clippy::too_many_arguments, reason = "the place of an instruction and the instruction")]
-    pub(super) fn call(
-        &mut self,
-        slot: usize,
-        wi: usize,
-        fi: usize,
-        ci: u32,
-        at: u32,
-        op: &CallOp,
-    ) -> Step {
+    pub(super) fn call(&mut self, slot: usize, wi: usize, fi: usize, ci: u32, at: u32, op: &CallOp) -> Step {
         let f = self.blocks[slot].warps[wi].fragments[fi];
         let target = match &op.callee {
             Callee::Code(c) => *c,
@@ -43,7 +35,8 @@ impl Exec<'_> {
                     }
                 }
                 let function = address.checked_sub(FUNCTION_WINDOW).unwrap_or(u64::MAX);
-                let known = usize::try_from(function).ok().and_then(|i| self.kernel.by_function.get(i)?.as_ref());
+                let known =
+                    usize::try_from(function).ok().and_then(|i| self.kernel.by_function.get(i)?.as_ref());
                 let Some(&code) = known else {
                     let what = format!("call of address {address:#x}, which is no function");
                     let mut found = Finding::new(FindingKind::Trap, what);
@@ -74,7 +67,8 @@ impl Exec<'_> {
         let (depth, local_base) = (parent.depth + 1, parent.local_base + caller.local_bytes);
         let local_len = local_base + callee.local_bytes;
         if depth > MAX_DEPTH || local_len > MAX_LOCAL_BYTES {
-            self.stop = Some(Stop::Exhausted(format!("call stack deeper than {MAX_DEPTH} calls or 1 MiB a thread")));
+            self.stop =
+                Some(Stop::Exhausted(format!("call stack deeper than {MAX_DEPTH} calls or 1 MiB a thread")));
             return Step::Ended;
         }
         let mut regs = Bytes::zeroed(callee.template.len());
@@ -131,7 +125,11 @@ impl Exec<'_> {
         let mut done = 0;
         while done < size {
             // Words of 8 bytes where both sides are memory; a register is one piece.
-            let n = if let (Value::Local { .. }, Home::Local { .. }) = (outer, inner) { (size - done).min(8) } else { size.min(8) };
+            let n = if let (Value::Local { .. }, Home::Local { .. }) = (outer, inner) {
+                (size - done).min(8)
+            } else {
+                size.min(8)
+            };
             for k in 0..LANES {
                 if mask >> k & 1 == 0 {
                     continue;
@@ -139,12 +137,16 @@ impl Exec<'_> {
                 let read = |this: &mut Self, from_outer: bool| -> u64 {
                     if from_outer {
                         match outer {
-                            Value::Local { offset } => this.read_local(slot, wi, k, bases.0 + offset + done, n as usize),
+                            Value::Local { offset } => {
+                                this.read_local(slot, wi, k, bases.0 + offset + done, n as usize)
+                            }
                             Value::Slot(s) => this.frame_get(slot, wi, caller, *s, k),
                         }
                     } else {
                         match inner {
-                            Home::Local { offset, .. } => this.read_local(slot, wi, k, bases.1 + offset + done, n as usize),
+                            Home::Local { offset, .. } => {
+                                this.read_local(slot, wi, k, bases.1 + offset + done, n as usize)
+                            }
                             Home::Slot { slot: s, .. } => this.frame_get(slot, wi, callee, *s, k),
                         }
                     }

@@ -29,7 +29,15 @@ struct Lane {
 
 impl Exec<'_> {
     /// A fragment arrives at a warp operation.
-    pub(super) fn warp_op(&mut self, slot: usize, wi: usize, fi: usize, ci: u32, at: u32, op: &WarpOp) -> Step {
+    pub(super) fn warp_op(
+        &mut self,
+        slot: usize,
+        wi: usize,
+        fi: usize,
+        ci: u32,
+        at: u32,
+        op: &WarpOp,
+    ) -> Step {
         let ws = &mut self.blocks[slot].warps[wi];
         let f = ws.fragments[fi];
         let first = f.mask.trailing_zeros() as usize;
@@ -54,7 +62,10 @@ impl Exec<'_> {
         if outside != 0 {
             let mut found = Finding::new(
                 FindingKind::BadShuffleMask,
-                format!("the member mask {members:#010x} does not name the calling lane {}", outside.trailing_zeros()),
+                format!(
+                    "the member mask {members:#010x} does not name the calling lane {}",
+                    outside.trailing_zeros()
+                ),
             );
             self.locate(&mut found, slot, wi, outside.trailing_zeros() as usize, ci, at);
             self.findings.add(found);
@@ -111,7 +122,10 @@ impl Exec<'_> {
             self.perform(slot, wi, &group, op);
             let ws = &mut self.blocks[slot].warps[wi];
             for f in &mut ws.fragments {
-                if group.iter().any(|g| g.pc == f.pc && g.frame == f.frame && g.state == f.state && g.mask == f.mask) {
+                if group
+                    .iter()
+                    .any(|g| g.pc == f.pc && g.frame == f.frame && g.state == f.state && g.mask == f.mask)
+                {
                     f.state = State::Ready;
                     f.pc += 1;
                 }
@@ -225,10 +239,13 @@ fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
 
 fn one_lane(op: &Collective, g: &Gathered, k: usize, inactive: &mut Option<(usize, usize)>) -> Lane {
     let v = &g.sources[0];
-    let each = |f: &dyn Fn(usize) -> bool| (0..LANES).filter(|j| g.lanes >> j & 1 != 0).fold(0u32, |m, j| m | u32::from(f(j)) << j);
+    let each = |f: &dyn Fn(usize) -> bool| {
+        (0..LANES).filter(|j| g.lanes >> j & 1 != 0).fold(0u32, |m, j| m | u32::from(f(j)) << j)
+    };
     match op {
         Collective::Shfl { mode } => {
-            let (source, pred) = shuffle_source(*mode, k as u32, g.sources[1][k] as u32, g.sources[2][k] as u32);
+            let (source, pred) =
+                shuffle_source(*mode, k as u32, g.sources[1][k] as u32, g.sources[2][k] as u32);
             if g.lanes >> source & 1 == 0 && inactive.is_none() {
                 *inactive = Some((k, source as usize));
             }

@@ -169,7 +169,10 @@ impl Exec<'_> {
                 let pattern = crate::memory::fill::Pattern {
                     kind: if self.options.fill == Fill::Previous { Fill::Noise } else { self.options.fill },
                     dtype: assay_tensor::DType::F32,
-                    seed: crate::memory::fill::seed_of(self.options.fill_seed ^ 0xa5a5, linear << 6 | wi as u64),
+                    seed: crate::memory::fill::seed_of(
+                        self.options.fill_seed ^ 0xa5a5,
+                        linear << 6 | wi as u64,
+                    ),
                 };
                 pattern.write(&mut ws.local.as_mut_slice()[..local], 0);
             }
@@ -292,9 +295,11 @@ impl Exec<'_> {
             ws.w.local_base = ws.frames[frame as usize].local_base;
             ws.w.mask = mask;
             ws.w.generation = ws.w.generation.wrapping_add(1).max(1);
-            let ahead = ws.fragments.iter().enumerate().filter(|(i, f)| {
-                *i != fi && f.frame == frame && f.pc > pc && f.state == State::Ready
-            });
+            let ahead = ws
+                .fragments
+                .iter()
+                .enumerate()
+                .filter(|(i, f)| *i != fi && f.frame == frame && f.pc > pc && f.state == State::Ready);
             let join = ahead.map(|(_, f)| f.pc).min();
             // SAFETY: fragments' program counters are indices of their function's code.
             ws.w.join = join.map_or(std::ptr::null(), |j| unsafe { base.add(j as usize) });
@@ -414,7 +419,8 @@ impl Exec<'_> {
                 Step::Go(at + 1)
             }
             Cold::Trap | Cold::Brkpt => {
-                let what = if matches!(code.cold[aux], Cold::Trap) { "`trap` executed" } else { "`brkpt` executed" };
+                let what =
+                    if matches!(code.cold[aux], Cold::Trap) { "`trap` executed" } else { "`brkpt` executed" };
                 let mut f = Finding::new(FindingKind::Trap, what);
                 let lane = self.blocks[slot].warps[wi].fragments[fi].mask.trailing_zeros() as usize;
                 self.locate(&mut f, slot, wi, lane, ci, at);

@@ -144,7 +144,9 @@ fn special(s: Special, shape: &Shape, block: &Block, warp: usize, lane: usize) -
         Special::TotalSmemSize | Special::AggrSmemSize => shape.shared,
         Special::Clock | Special::ClockHi | Special::Clock64 => 0,
         Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
-        Special::ReservedSmemOffsetBegin | Special::ReservedSmemOffsetEnd | Special::ReservedSmemOffsetCap => 0,
+        Special::ReservedSmemOffsetBegin
+        | Special::ReservedSmemOffsetEnd
+        | Special::ReservedSmemOffsetCap => 0,
         Special::Envreg1 | Special::Envreg2 => 0,
         Special::ReservedSmemOffset0 | Special::ReservedSmemOffset1 | Special::CurrentGraphExec => 0,
     }
@@ -168,7 +170,8 @@ pub(crate) fn fill_frame(regs: &mut Bytes, code: &Code, shape: &Shape, block: &B
                 }
             }
             Kind::Pred => {
-                let m = (0..LANES).fold(0u32, |m, k| m | (special(*s, shape, block, warp, k) as u32 & 1) << k);
+                let m =
+                    (0..LANES).fold(0u32, |m, k| m | (special(*s, shape, block, warp, k) as u32 & 1) << k);
                 bytes[at..at + 4].copy_from_slice(&m.to_le_bytes());
             }
         }

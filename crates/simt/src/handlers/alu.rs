@@ -20,14 +20,21 @@ fn g(x: u64) -> f64 {
     f64::from_bits(x)
 }
 
+/// The bits, a NaN being the canonical one.
+///
+/// By integers: the compiler may take a selection between a NaN constant and `x` by `x.is_nan()` for `x` itself, since
+/// to it the bits of a computed NaN are open.
 #[inline(always)]
 fn c32(x: f32) -> u32 {
-    if x.is_nan() { NAN32 } else { x.to_bits() }
+    let b = x.to_bits();
+    if b & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { b }
 }
 
+/// As [`c32`].
 #[inline(always)]
 fn c64(x: f64) -> u64 {
-    if x.is_nan() { NAN64 } else { x.to_bits() }
+    let b = x.to_bits();
+    if b & !(1 << 63) > 0x7ff0_0000_0000_0000 { NAN64 } else { b }
 }
 
 /// Flushes a subnormal.
@@ -128,46 +135,95 @@ fn fma_up(a: f32, b: f32, c: f32) -> u32 {
 fn fma_zero(a: f32, b: f32, c: f32) -> u32 {
     let (down, up) = (fma_down(a, b, c), fma_up(a, b, c));
     // Both are NaN, or bracket the result with one sign; an exact zero is +0 unless both addends are -0.
-    if up & 0x8000_0000 != 0 { up } else if down & 0x7fff_ffff == 0 { up & down } else { down.min(up) }
+    if up & 0x8000_0000 != 0 {
+        up
+    } else if down & 0x7fff_ffff == 0 {
+        up & down
+    } else {
+        down.min(up)
+    }
 }
 
 #[inline(always)]
 fn min32(a: u32, b: u32) -> u32 {
     let (x, y) = (f(a), f(b));
     // Equal operands differ at most in the sign of zero: the one with the sign is the lesser.
-    let r = if x < y { a } else if x == y { a | b } else { b };
-    if x.is_nan() { if y.is_nan() { NAN32 } else { b } } else if y.is_nan() { a } else { r }
+    let r = if x < y {
+        a
+    } else if x == y {
+        a | b
+    } else {
+        b
+    };
+    if x.is_nan() {
+        if y.is_nan() { NAN32 } else { b }
+    } else if y.is_nan() {
+        a
+    } else {
+        r
+    }
 }
 
 #[inline(always)]
 fn max32(a: u32, b: u32) -> u32 {
     let (x, y) = (f(a), f(b));
-    let r = if x > y { a } else if x == y { a & b } else { b };
-    if x.is_nan() { if y.is_nan() { NAN32 } else { b } } else if y.is_nan() { a } else { r }
+    let r = if x > y {
+        a
+    } else if x == y {
+        a & b
+    } else {
+        b
+    };
+    if x.is_nan() {
+        if y.is_nan() { NAN32 } else { b }
+    } else if y.is_nan() {
+        a
+    } else {
+        r
+    }
 }
 
 #[inline(always)]
 fn min64(a: u64, b: u64) -> u64 {
     let (x, y) = (g(a), g(b));
-    let r = if x < y { a } else if x == y { a | b } else { b };
-    if x.is_nan() { if y.is_nan() { NAN64 } else { b } } else if y.is_nan() { a } else { r }
+    let r = if x < y {
+        a
+    } else if x == y {
+        a | b
+    } else {
+        b
+    };
+    if x.is_nan() {
+        if y.is_nan() { NAN64 } else { b }
+    } else if y.is_nan() {
+        a
+    } else {
+        r
+    }
 }
 
 #[inline(always)]
 fn max64(a: u64, b: u64) -> u64 {
     let (x, y) = (g(a), g(b));
-    let r = if x > y { a } else if x == y { a & b } else { b };
-    if x.is_nan() { if y.is_nan() { NAN64 } else { b } } else if y.is_nan() { a } else { r }
+    let r = if x > y {
+        a
+    } else if x == y {
+        a & b
+    } else {
+        b
+    };
+    if x.is_nan() {
+        if y.is_nan() { NAN64 } else { b }
+    } else if y.is_nan() {
+        a
+    } else {
+        r
+    }
 }
 
 /// True if nothing but rounding to nearest, `.ftz` and `.approx`/`.full` is asked for.
 fn plain(m: &Mods) -> bool {
-    !m.sat
-        && !m.relu
-        && !m.nan
-        && !m.xorsign_abs
-        && !m.oob
-        && matches!(m.rounding, None | Some(Rounding::Rn))
+    !m.sat && !m.relu && !m.nan && !m.xorsign_abs && !m.oob && matches!(m.rounding, None | Some(Rounding::Rn))
 }
 
 /// The vectorised form of an instruction, if there is one.
@@ -200,9 +256,15 @@ fn float32(i: &Instr) -> Option<Pair> {
     }
     if i.op == Op::Fma && !m.ftz && !m.sat && !m.oob {
         match m.rounding {
-            Some(Rounding::Rm) => return Some(op3!(S, |a: u32, b: u32, c: u32| -> u32 { fma_down(f(a), f(b), f(c)) })),
-            Some(Rounding::Rp) => return Some(op3!(S, |a: u32, b: u32, c: u32| -> u32 { fma_up(f(a), f(b), f(c)) })),
-            Some(Rounding::Rz) => return Some(op3!(S, |a: u32, b: u32, c: u32| -> u32 { fma_zero(f(a), f(b), f(c)) })),
+            Some(Rounding::Rm) => {
+                return Some(op3!(S, |a: u32, b: u32, c: u32| -> u32 { fma_down(f(a), f(b), f(c)) }));
+            }
+            Some(Rounding::Rp) => {
+                return Some(op3!(S, |a: u32, b: u32, c: u32| -> u32 { fma_up(f(a), f(b), f(c)) }));
+            }
+            Some(Rounding::Rz) => {
+                return Some(op3!(S, |a: u32, b: u32, c: u32| -> u32 { fma_zero(f(a), f(b), f(c)) }));
+            }
             _ => {}
         }
     }
@@ -324,7 +386,9 @@ fn int16(i: &Instr) -> Option<Pair> {
         Op::Xor => op2!(S, |a: u32, b: u32| -> u32 { a ^ b }),
         Op::Add => op2!(S, |a: u32, b: u32| -> u32 { a.wrapping_add(b) & 0xffff }),
         Op::Sub => op2!(S, |a: u32, b: u32| -> u32 { a.wrapping_sub(b) & 0xffff }),
-        Op::Mul if i.mods.half == Some(Half::Lo) => op2!(S, |a: u32, b: u32| -> u32 { a.wrapping_mul(b) & 0xffff }),
+        Op::Mul if i.mods.half == Some(Half::Lo) => {
+            op2!(S, |a: u32, b: u32| -> u32 { a.wrapping_mul(b) & 0xffff })
+        }
         Op::Mul if i.mods.half == Some(Half::Wide) && signed => {
             op2!(S, |a: u32, b: u32| -> u32 { (i32::from(a as i16) * i32::from(b as i16)) as u32 })
         }

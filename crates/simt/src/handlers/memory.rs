@@ -24,7 +24,18 @@ unsafe fn classify64(a: *const u64, stride: u64) -> Class {
         uniform |= (a[k] ^ low) | (a[HALF + k] ^ high);
         unit |= (a[k] ^ low.wrapping_add(step)) | (a[HALF + k] ^ high.wrapping_add(step));
     }
-    Class { kind: if unit == 0 { 1 } else if uniform == 0 { 2 } else { 0 }, generation: 0, low, high }
+    Class {
+        kind: if unit == 0 {
+            1
+        } else if uniform == 0 {
+            2
+        } else {
+            0
+        },
+        generation: 0,
+        low,
+        high,
+    }
 }
 
 /// Classifies 32-bit addresses.
@@ -39,7 +50,13 @@ unsafe fn classify32(a: *const u32, stride: u32) -> Class {
         uniform |= (a[k] ^ low) | (a[HALF + k] ^ high);
         unit |= (a[k] ^ low.wrapping_add(step)) | (a[HALF + k] ^ high.wrapping_add(step));
     }
-    let kind = if unit == 0 { 1 } else if uniform == 0 { 2 } else { 0 };
+    let kind = if unit == 0 {
+        1
+    } else if uniform == 0 {
+        2
+    } else {
+        0
+    };
     Class { kind, generation: 0, low: u64::from(low), high: u64::from(high) }
 }
 
@@ -271,9 +288,7 @@ unsafe fn set_lane<const SIZE: usize, const COUNT: usize>(w: &Warp, d: &Decoded,
 #[inline(always)]
 unsafe fn get_lane<const SIZE: usize>(w: &Warp, d: &Decoded, j: usize, k: usize) -> u64 {
     // SAFETY: as for `set_lane`.
-    unsafe {
-        if SIZE == 8 { *w.r64(data(d, j)).add(k) } else { u64::from(*w.r32(data(d, j)).add(k)) }
-    }
+    unsafe { if SIZE == 8 { *w.r64(data(d, j)).add(k) } else { u64::from(*w.r32(data(d, j)).add(k)) } }
 }
 
 /// # Safety
@@ -298,11 +313,13 @@ unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bo
                     return w.stop(d, Event::Memory);
                 }
                 if COUNT == 1 && SIZE == 4 {
-                    let (x, y): ([u32; HALF], [u32; HALF]) = (p.cast::<[u32; HALF]>().read_unaligned(), q.cast::<[u32; HALF]>().read_unaligned());
+                    let (x, y): ([u32; HALF], [u32; HALF]) =
+                        (p.cast::<[u32; HALF]>().read_unaligned(), q.cast::<[u32; HALF]>().read_unaligned());
                     *w.r32(d.d).cast() = x;
                     *w.r32(d.d).add(HALF).cast() = y;
                 } else if COUNT == 1 && SIZE == 8 {
-                    let (x, y): ([u64; HALF], [u64; HALF]) = (p.cast::<[u64; HALF]>().read_unaligned(), q.cast::<[u64; HALF]>().read_unaligned());
+                    let (x, y): ([u64; HALF], [u64; HALF]) =
+                        (p.cast::<[u64; HALF]>().read_unaligned(), q.cast::<[u64; HALF]>().read_unaligned());
                     *w.r64(d.d).cast() = x;
                     *w.r64(d.d).add(HALF).cast() = y;
                 } else {
@@ -324,7 +341,8 @@ unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bo
                     return w.stop(d, Event::Memory);
                 }
                 for j in 0..COUNT {
-                    let (x, y) = (read::<SIZE, SIGNED>(p.add(j * SIZE)), read::<SIZE, SIGNED>(q.add(j * SIZE)));
+                    let (x, y) =
+                        (read::<SIZE, SIGNED>(p.add(j * SIZE)), read::<SIZE, SIGNED>(q.add(j * SIZE)));
                     for k in 0..HALF {
                         set_lane::<SIZE, COUNT>(w, d, j, k, x);
                     }
@@ -384,7 +402,8 @@ unsafe fn store<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: b
                     return w.stop(d, Event::Memory);
                 }
                 if COUNT == 1 && SIZE == 4 {
-                    let (x, y): ([u32; HALF], [u32; HALF]) = (*w.r32(d.d).cast(), *w.r32(d.d).add(HALF).cast());
+                    let (x, y): ([u32; HALF], [u32; HALF]) =
+                        (*w.r32(d.d).cast(), *w.r32(d.d).add(HALF).cast());
                     p.cast::<[u32; HALF]>().write_unaligned(x);
                     q.cast::<[u32; HALF]>().write_unaligned(y);
                 } else {
@@ -422,7 +441,13 @@ macro_rules! access_variants {
         /// # Safety
         /// As for every handler, on a processor for which [`crate::cpu::wide_available`] is true.
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"))]
-        unsafe fn $wide<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+        unsafe fn $wide<
+            M: Space,
+            const SIZE: usize,
+            const COUNT: usize,
+            const SIGNED: bool,
+            const CACHED: bool,
+        >(
             w: &mut Warp,
             d: &Decoded,
         ) -> *const Decoded {
@@ -432,7 +457,13 @@ macro_rules! access_variants {
 
         /// # Safety
         /// As for every handler.
-        unsafe fn $portable<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+        unsafe fn $portable<
+            M: Space,
+            const SIZE: usize,
+            const COUNT: usize,
+            const SIGNED: bool,
+            const CACHED: bool,
+        >(
             w: &mut Warp,
             d: &Decoded,
         ) -> *const Decoded {

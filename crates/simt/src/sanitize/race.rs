@@ -117,14 +117,20 @@ impl Races {
     }
 
     fn lanes(warp: usize, mask: u32, threads: usize) -> impl Iterator<Item = usize> {
-        (0..32usize).filter(move |k| mask >> k & 1 != 0).map(move |k| warp * 32 + k).filter(move |t| *t < threads)
+        (0..32usize)
+            .filter(move |k| mask >> k & 1 != 0)
+            .map(move |k| warp * 32 + k)
+            .filter(move |t| *t < threads)
     }
 
     /// Everything that thread `t` of a slot knows, itself included.
     fn full(&self, slot: usize, t: usize) -> Shared {
         let s = &self.slots[slot];
         let mut k = Know::default();
-        k.threads.insert(s.linear * self.threads_per_block + t as u64, Clock { epoch: s.epoch, sub: s.threads[t].sub });
+        k.threads.insert(
+            s.linear * self.threads_per_block + t as u64,
+            Clock { epoch: s.epoch, sub: s.threads[t].sub },
+        );
         k.blocks.insert(s.linear, s.epoch);
         let mut all = Shared::new(k);
         all.join(&s.know);
@@ -164,8 +170,7 @@ impl Races {
     /// A barrier opens for the threads that wait.
     pub(crate) fn barrier(&mut self, slot: usize, id: usize, waiting: &[u32], whole: bool) {
         let n = self.slots[slot].threads.len();
-        let lanes: Vec<usize> =
-            waiting.iter().enumerate().flat_map(|(w, m)| Self::lanes(w, *m, n)).collect();
+        let lanes: Vec<usize> = waiting.iter().enumerate().flat_map(|(w, m)| Self::lanes(w, *m, n)).collect();
         if whole {
             let s = &mut self.slots[slot];
             let mut know = std::mem::take(&mut s.know);
@@ -268,11 +273,8 @@ impl Races {
             if whole && !cell.split {
                 found = found.or(self.step(&mut cell, &record, a, t));
             } else {
-                let mut bytes = if cell.split {
-                    self.split.get(&k).copied().unwrap_or_default()
-                } else {
-                    [cell; 4]
-                };
+                let mut bytes =
+                    if cell.split { self.split.get(&k).copied().unwrap_or_default() } else { [cell; 4] };
                 for b in &mut bytes[(at % 4) as usize..(at % 4 + to - at) as usize] {
                     found = found.or(self.step(b, &record, a, t));
                 }
@@ -319,7 +321,8 @@ impl Races {
                 return false;
             }
             if r.flags & me.flags & STRONG != 0 {
-                let same_block = (r.thread - 1) / self.threads_per_block == (me.thread - 1) / self.threads_per_block;
+                let same_block =
+                    (r.thread - 1) / self.threads_per_block == (me.thread - 1) / self.threads_per_block;
                 if same_block || (r.flags | me.flags) & BLOCK_SCOPE == 0 {
                     return false;
                 }

@@ -9,8 +9,16 @@ use crate::cpu::{Portable, Simd, fma32};
 
 const NAN: u32 = 0x7fff_ffff;
 
+/// By integers, see `c32` of the handlers.
+#[inline(always)]
 fn canonical(x: f32) -> u32 {
-    if x.is_nan() { NAN } else { x.to_bits() }
+    let b = x.to_bits();
+    if b & 0x7fff_ffff > 0x7f80_0000 { NAN } else { b }
+}
+
+fn canonical64(x: f64) -> u64 {
+    let b = x.to_bits();
+    if b & !(1 << 63) > 0x7ff0_0000_0000_0000 { 0x7ff8_0000_0000_0000 } else { b }
 }
 
 /// 2^x. Subnormal results are kept (the `.ftz` of the instruction flushes them).
@@ -23,7 +31,13 @@ pub(crate) fn ex2(a: u32) -> u32 {
 pub(crate) fn ex2_lane<S: Simd>(a: u32) -> u32 {
     let x = f32::from_bits(a);
     // Beyond these limits the result is infinite or zero in any case; NaN passes through the final select.
-    let c = if x > 129.0 { 129.0 } else if x < -151.0 { -151.0 } else { x };
+    let c = if x > 129.0 {
+        129.0
+    } else if x < -151.0 {
+        -151.0
+    } else {
+        x
+    };
     let c = if c == c { c } else { 0.0 };
     let shifted = c + 12_582_912.0;
     let n = shifted - 12_582_912.0;
@@ -95,13 +109,13 @@ pub(crate) fn rsqrt_f64(a: u64, ftz: bool) -> u64 {
         return upper(a, |x| 1.0 / x.sqrt());
     }
     let r = 1.0 / f64::from_bits(a).sqrt();
-    if r.is_nan() { 0x7ff8_0000_0000_0000 } else { r.to_bits() }
+    canonical64(r)
 }
 
 fn upper(a: u64, f: impl Fn(f64) -> f64) -> u64 {
     let flush = |b: u64| if b >> 52 & 0x7ff == 0 { b & 1 << 63 } else { b };
     let r = f(f64::from_bits(flush(a & 0xffff_ffff_0000_0000)));
-    if r.is_nan() { 0x7ff8_0000_0000_0000 } else { flush(r.to_bits()) & 0xffff_ffff_0000_0000 }
+    flush(canonical64(r)) & 0xffff_ffff_0000_0000
 }
 
 #[cfg(test)]

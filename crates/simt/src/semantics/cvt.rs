@@ -37,7 +37,11 @@ fn is_int(ty: Ty) -> bool {
 /// The least and greatest value of an integer type.
 fn range(ty: Ty) -> (i128, i128) {
     let bits = ty.bits() as u32;
-    if ty.is_signed() { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) }
+    if ty.is_signed() {
+        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+    } else {
+        (0, (1i128 << bits) - 1)
+    }
 }
 
 fn int_to_int(i: &Instr, to: Ty, from: Ty) -> Option<Scalar> {
@@ -83,8 +87,7 @@ fn float_to_int(i: &Instr, to: Ty, f: Format) -> Option<Scalar> {
 fn float_to_float(i: &Instr, t: Format, f: Format) -> Option<Scalar> {
     let m = i.mods;
     let mode = mode(&m);
-    let integral =
-        matches!(m.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
+    let integral = matches!(m.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
     Scalar::new(i.ty()?, &[i.src_ty()?], move |[a, ..]| finish(t, f, mode, integral, &m, a))
 }
 

@@ -92,7 +92,8 @@ fn least(f: Format, m: &Mods, min: bool) -> impl Fn(u64, u64) -> u64 + Send + Sy
             (false, true) => a,
             (false, false) => {
                 // Total order of sign-magnitude bits.
-                let key = |x: u64| if x & f.sign_bit() != 0 { -((x & !f.sign_bit()) as i64) - 1 } else { x as i64 };
+                let key =
+                    |x: u64| if x & f.sign_bit() != 0 { -((x & !f.sign_bit()) as i64) - 1 } else { x as i64 };
                 if (key(a) < key(b)) == min { a } else { b }
             }
         };
@@ -140,9 +141,9 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
         }
         Op::Neg => nary!(&[ty], |a, b, c| a ^ f.sign_bit()),
         Op::Abs => nary!(&[ty], |a, b, c| a & !f.sign_bit()),
-        Op::Copysign => Scalar::new(ty, &[ty, ty], move |[a, b, ..]| {
-            (a & f.sign_bit()) | (b & !f.sign_bit() & mask(ty))
-        }),
+        Op::Copysign => {
+            Scalar::new(ty, &[ty, ty], move |[a, b, ..]| (a & f.sign_bit()) | (b & !f.sign_bit() & mask(ty)))
+        }
         Op::Rcp if m.approx && ty == Ty::F64 => Scalar::new(ty, &[ty], |[a, ..]| approx::rcp_f64(a)),
         Op::Rcp => nary!(&[ty], |a, b, c| soft::div(f, mode, one(f), a)),
         Op::Rsqrt if ty == Ty::F64 => {

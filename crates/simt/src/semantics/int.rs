@@ -143,9 +143,9 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
             let table = *table;
             Scalar::new(ty, &[ty, ty, ty], move |[a, b, c, _]| lop3(a, b, c, table) & 0xffff_ffff)
         }
-        Op::Shl => Scalar::new(ty, &[ty, Ty::U32], move |[a, n, ..]| {
-            if n >= bits { 0 } else { a << n & mask(ty) }
-        }),
+        Op::Shl => {
+            Scalar::new(ty, &[ty, Ty::U32], move |[a, n, ..]| if n >= bits { 0 } else { a << n & mask(ty) })
+        }
         Op::Shr => Scalar::new(ty, &[ty, Ty::U32], move |[a, n, ..]| {
             if ty.is_signed() {
                 (sext(a, bits) >> n.min(bits - 1)) as u64 & mask(ty)
@@ -177,7 +177,9 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
                 if shiftamt { bits - 1 - top } else { top }
             })
         }
-        Op::Fns => Scalar::new(Ty::B32, &[Ty::B32, Ty::B32, Ty::S32], |[m, base, offset, _]| fns(m, base, offset)),
+        Op::Fns => {
+            Scalar::new(Ty::B32, &[Ty::B32, Ty::B32, Ty::S32], |[m, base, offset, _]| fns(m, base, offset))
+        }
         Op::Bfe => Scalar::new(ty, &[ty, Ty::U32, Ty::U32], move |[a, pos, len, _]| {
             let (pos, len) = (pos & 0xff, len & 0xff);
             if len == 0 {
@@ -337,12 +339,30 @@ pub(crate) fn integer_test(cmp: Cmp, ty: Ty) -> Option<fn(u64, u64) -> bool> {
     macro_rules! by_type {
         (|$a:ident, $b:ident| $e:expr) => {
             match ty {
-                Ty::S16 => |a, b| { let ($a, $b) = (a as i16, b as i16); $e },
-                Ty::S32 => |a, b| { let ($a, $b) = (a as i32, b as i32); $e },
-                Ty::S64 => |a, b| { let ($a, $b) = (a as i64, b as i64); $e },
-                Ty::U16 | Ty::B16 => |a, b| { let ($a, $b) = (a as u16, b as u16); $e },
-                Ty::U32 | Ty::B32 => |a, b| { let ($a, $b) = (a as u32, b as u32); $e },
-                Ty::U64 | Ty::B64 => |a, b| { let ($a, $b) = (a, b); $e },
+                Ty::S16 => |a, b| {
+                    let ($a, $b) = (a as i16, b as i16);
+                    $e
+                },
+                Ty::S32 => |a, b| {
+                    let ($a, $b) = (a as i32, b as i32);
+                    $e
+                },
+                Ty::S64 => |a, b| {
+                    let ($a, $b) = (a as i64, b as i64);
+                    $e
+                },
+                Ty::U16 | Ty::B16 => |a, b| {
+                    let ($a, $b) = (a as u16, b as u16);
+                    $e
+                },
+                Ty::U32 | Ty::B32 => |a, b| {
+                    let ($a, $b) = (a as u32, b as u32);
+                    $e
+                },
+                Ty::U64 | Ty::B64 => |a, b| {
+                    let ($a, $b) = (a, b);
+                    $e
+                },
                 _ => return None,
             }
         };

@@ -83,7 +83,9 @@ pub(crate) fn scalar(i: &Instr) -> Option<Scalar> {
             })
         }
         Op::Set | Op::Setp => float::comparison(i).or_else(|| int::comparison(i)),
-        Op::Copysign | Op::Testp | Op::Fma | Op::Ex2 | Op::Lg2 | Op::Sin | Op::Cos | Op::Tanh => float::build(i),
+        Op::Copysign | Op::Testp | Op::Fma | Op::Ex2 | Op::Lg2 | Op::Sin | Op::Cos | Op::Tanh => {
+            float::build(i)
+        }
         Op::Rcp | Op::Rsqrt | Op::Sqrt => float::build(i),
         Op::Add | Op::Sub | Op::Mul | Op::Mad | Op::Div | Op::Min | Op::Max | Op::Neg | Op::Abs => {
             if i.ty()?.is_float() { float::build(i) } else { int::build(i) }
