@@ -164,13 +164,6 @@ pub fn execute(
                 })
             }
         };
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(e) => {
-                run.end = End::Fault(e.to_string());
-                return run;
-            }
-        };
         run.instructions = run.instructions.saturating_add(outcome.instructions);
         let faulted = outcome.findings.iter().find(|f| f.kind.is_fault()).map(|f| f.message.clone());
         let reason = outcome.reason.clone().unwrap_or_default();

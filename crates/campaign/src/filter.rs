@@ -116,7 +116,11 @@ impl Decoder {
             let loaded = Loaded::new(&module).map_err(|e| e.to_string())?;
             Ok(Executable { module: Arc::new(module), loaded: Arc::new(loaded), entries: Arc::default() })
         });
-        base.clone().map(|e| Executable { entries: Arc::new(image.entries.clone()), ..e })
+        let base = base.clone()?;
+        for entry in image.entries.values() {
+            base.loaded.check(entry).map_err(|e| e.to_string())?;
+        }
+        Ok(Executable { entries: Arc::new(image.entries.clone()), ..base })
     }
 }
 

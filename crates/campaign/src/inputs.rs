@@ -58,6 +58,14 @@ pub fn prepare(problem: &Problem, recipe: &Recipe, origin: Origin, targeted: boo
     };
     let truth = evaluate(&Variant::truth())?;
     let official = evaluate(&Variant::official())?;
+    for name in &problem.outputs {
+        let stated = problem.output_shape(name, &dims).map_err(|e| fault(e.to_string()))?;
+        if let (Some(stated), Some(t)) = (stated, truth.get(name))
+            && stated != t.shape
+        {
+            return Err(fault(format!("the reference gives `{name}` the shape {:?}, the file states {stated:?}", t.shape)));
+        }
+    }
     let distance = |outputs: &Tensors, exact: bool| -> Result<f64, CampaignError> {
         let against = if exact { &truth } else { &official };
         Ok(worst(problem, outputs, against, exact).map_err(fault)?.threshold)

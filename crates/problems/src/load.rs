@@ -169,6 +169,7 @@ fn build(toml: &Text<'_>, kernel: &Text<'_>, dir: PathBuf, slug: String) -> Resu
     let inputs = inputs(toml, &spec, &known, &mut names)?;
     let reference = reference(toml, &spec, &known, &scalars)?;
     let outputs = outputs(toml, &spec, &reference, &mut names)?;
+    let output_shapes = output_shapes(toml, &spec, &known, &outputs)?;
     for name in &spec.inplace {
         if !inputs.iter().any(|i| i.name == *name.get_ref()) {
             return Err(toml.err(name.span().start, format!("`{}` is no input", name.get_ref())));
@@ -202,6 +203,7 @@ fn build(toml: &Text<'_>, kernel: &Text<'_>, dir: PathBuf, slug: String) -> Resu
         scalars,
         inputs,
         outputs,
+        output_shapes,
         inplace: spec.inplace.iter().map(|n| n.get_ref().clone()).collect(),
         reference,
         reference_text: spec.reference.get_ref().clone(),
@@ -262,6 +264,49 @@ fn derived(toml: &Text<'_>, spec: &Spec) -> Result<Vec<(String, Expr)>, LoadErro
     Ok(out)
 }
 
+/// A shape's extents as expressions over dims.
+fn shape(
+    toml: &Text<'_>,
+    spec: &Spanned<Vec<Spanned<Extent>>>,
+    dims: &BTreeSet<&str>,
+) -> Result<Vec<Expr>, LoadError> {
+    let mut shape = Vec::new();
+    for entry in spec.get_ref() {
+        shape.push(match entry.get_ref() {
+            Extent::Number(n) => Expr::constant(*n),
+            Extent::Text(t) => {
+                let s = Spanned::new(entry.span(), t.clone());
+                let e = toml.expr(&s, Expr::integer(t), "extent")?;
+                if let Some((n, at)) = e.names().iter().find(|(n, _)| !dims.contains(n.as_str())) {
+                    return Err(toml.err_in(&s, *at, format!("`{n}` is no dim")));
+                }
+                e
+            }
+        });
+    }
+    if shape.len() > 8 {
+        return Err(toml.err(spec.span().start, "more than 8 dimensions"));
+    }
+    Ok(shape)
+}
+
+/// The shapes that the file states for its outputs.
+fn output_shapes(
+    toml: &Text<'_>,
+    spec: &Spec,
+    dims: &BTreeSet<&str>,
+    outputs: &[String],
+) -> Result<BTreeMap<String, Vec<Expr>>, LoadError> {
+    let mut out = BTreeMap::new();
+    for (name, extents) in &spec.output_shapes {
+        if !outputs.contains(name.get_ref()) {
+            return Err(toml.err(name.span().start, format!("`{}` is no output", name.get_ref())));
+        }
+        out.insert(name.get_ref().clone(), shape(toml, extents, dims)?);
+    }
+    Ok(out)
+}
+
 fn inputs(
     toml: &Text<'_>,
     spec: &Spec,
@@ -280,29 +325,7 @@ fn inputs(
                 return Err(toml.err_in(k, 0, message));
             }
         };
-        let known = |s: &Spanned<String>, e: &Expr| match e
-            .names()
-            .iter()
-            .find(|(n, _)| !dims.contains(n.as_str()))
-        {
-            Some((n, at)) => Err(toml.err_in(s, *at, format!("`{n}` is no dim"))),
-            None => Ok(()),
-        };
-        let mut shape = Vec::new();
-        for entry in i.shape.get_ref() {
-            shape.push(match entry.get_ref() {
-                Extent::Number(n) => Expr::constant(*n),
-                Extent::Text(t) => {
-                    let s = Spanned::new(entry.span(), t.clone());
-                    let e = toml.expr(&s, Expr::integer(t), "extent")?;
-                    known(&s, &e)?;
-                    e
-                }
-            });
-        }
-        if shape.len() > 8 {
-            return Err(toml.err(i.shape.span().start, "more than 8 dimensions"));
-        }
+        let shape = shape(toml, &i.shape, dims)?;
         let init = toml.expr(&i.init, Init::parse(i.init.get_ref()), "initialiser")?;
         for e in init.expressions() {
             // The offset within the initialiser is that of the name's first use.

@@ -95,6 +95,9 @@ pub struct Problem {
     pub inputs: Vec<Input>,
     /// Outputs in order, all judged.
     pub outputs: Vec<String>,
+    /// The outputs' shapes, where the file states them: they decide the layout of memory at official extents, at
+    /// which no reference is evaluated. The gate compares them with the reference's at every shape it runs.
+    pub output_shapes: BTreeMap<String, Vec<Expr>>,
     /// Inputs that `launch` may write.
     pub inplace: Vec<String>,
     /// The reference.
@@ -179,6 +182,23 @@ impl Problem {
                 e.size(dims).map_err(|why| self.no_value(&format!("{e} in the shape of {}", input.name), why))
             })
             .collect()
+    }
+
+    /// The stated shape of an output at these dims; none where the file states none.
+    ///
+    /// # Errors
+    /// `Expression` for an extent that has no value there.
+    pub fn output_shape(
+        &self,
+        name: &str,
+        dims: &BTreeMap<String, u64>,
+    ) -> Result<Option<Vec<u64>>, InputError> {
+        let Some(shape) = self.output_shapes.get(name) else { return Ok(None) };
+        shape
+            .iter()
+            .map(|e| e.size(dims).map_err(|why| self.no_value(&format!("{e} in the shape of {name}"), why)))
+            .collect::<Result<_, _>>()
+            .map(Some)
     }
 
     /// What the reference may name besides tensors: dims, derived dims and scalars as numbers.

@@ -101,6 +101,7 @@ fn define(text: &str) -> (String, String) {
 /// Decodes the module and compares the `--arg` with the kernel's parameters.
 fn load(file: &Path, module: &Module, entry: &str, specs: &[ArgSpec], kernel: &str) -> Result<Arc<Loaded>, Failure> {
     let loaded = Loaded::new(module).map_err(|e| load_failure(file, &e))?;
+    loaded.check(entry).map_err(|e| load_failure(file, &e))?;
     let function = module.entry(entry).map(|(_, f)| f).ok_or_else(|| Failure::bug("the entry vanished"))?;
     check_params(specs, &function.params, kernel)?;
     Ok(Arc::new(loaded))
@@ -323,7 +324,7 @@ fn once(
         });
     }
     let started = Instant::now();
-    let outcome = session.launch(&LaunchSpec {
+    let mut outcome = session.launch(&LaunchSpec {
         kernel: entry,
         grid: args.grid,
         block: args.block,
@@ -331,7 +332,6 @@ fn once(
         args: &values,
     });
     let seconds = started.elapsed().as_secs_f64();
-    let mut outcome = outcome.map_err(Failure::bad_input)?;
     if args.sanitize && !outcome.faulted() && matches!(outcome.status, Status::Ok | Status::Finding) {
         outcome.findings.extend(session.finish());
         if !outcome.findings.is_empty() {

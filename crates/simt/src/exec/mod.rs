@@ -355,6 +355,12 @@ impl Exec<'_> {
                             Step::Repick => break,
                             Step::Ended => return true,
                         }
+                        // The loop looks for the join at jumps and handlers, and starts behind this one.
+                        if join == Some(pc) {
+                            self.save(slot, wi, fi, pc);
+                            self.blocks[slot].warps[wi].merge();
+                            break;
+                        }
                     }
                     Event::Cold | Event::None => {
                         w.fuel -= 1;
