@@ -102,11 +102,12 @@ impl Store {
                 what: "there is no run to resume here (no `run.db`); start it without --resume".into(),
             });
         }
+        let taken = || CampaignError::BadRun {
+            path: folder.to_owned(),
+            what: "the folder already holds a run; add --resume to continue it, or choose another with --out".into(),
+        };
         if !resume && database.exists() {
-            return Err(CampaignError::BadRun {
-                path: folder.to_owned(),
-                what: "the folder already holds a run; add --resume to continue it, or choose another with --out".into(),
-            });
+            return Err(taken());
         }
         fs::create_dir_all(folder).map_err(|e| CampaignError::write(folder, e))?;
         let lock_path = folder.join("run.lock");
@@ -116,9 +117,23 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(CampaignError::Busy { path: folder.to_owned() }),
             Err(TryLockError::Error(e)) => return Err(CampaignError::write(&lock_path, e)),
         }
+        // Another process may have been faster, and finished, since the first look.
+        if !resume && database.exists() {
+            return Err(taken());
+        }
         let connection = Connection::open(&database).map_err(|e| sql(&database, &e))?;
         let store = Store { folder: folder.to_owned(), connection: Mutex::new(connection), _lock: Some(lock) };
-        store.prepare(resume)?;
+        if let Err(e) = store.prepare(resume) {
+            if !resume {
+                // Nothing was begun: what there is of a database would only be in the way of the next attempt.
+                let Store { connection, _lock, .. } = store;
+                drop(connection);
+                for name in ["run.db", "run.db-wal", "run.db-shm"] {
+                    let _ = fs::remove_file(folder.join(name));
+                }
+            }
+            return Err(e);
+        }
         Ok(store)
     }
 
@@ -176,9 +191,10 @@ impl Store {
         self.with(|c| {
             c.pragma_update(None, "journal_mode", "WAL")?;
             c.pragma_update(None, "synchronous", "NORMAL")?;
-            c.execute_batch(SCHEMA)?;
-            c.execute("INSERT INTO meta VALUES ('schema_version', ?1)", params![SCHEMA_VERSION.to_string()])?;
-            Ok(())
+            let t = c.transaction()?;
+            t.execute_batch(SCHEMA)?;
+            t.execute("INSERT INTO meta VALUES ('schema_version', ?1)", params![SCHEMA_VERSION.to_string()])?;
+            t.commit()
         })
     }
 

@@ -271,6 +271,18 @@ fn check_params(specs: &[ArgSpec], params: &[Param], kernel: &str) -> Result<(),
     Ok(())
 }
 
+/// Warp instructions that a launch may execute: a fixed part, by which a small kernel that never ends is known within
+/// seconds, and more for every warp and every byte that there may be work for.
+fn instruction_budget(args: &RunArgs, buffers: &[Buffer]) -> u64 {
+    const FIXED: u64 = 100_000_000;
+    const PER_WARP: u64 = 1_000_000;
+    const PER_BYTE: u64 = 16;
+    let product = |d: [u64; 3]| d.into_iter().fold(1u64, u64::saturating_mul);
+    let warps = product(args.block).div_ceil(32).saturating_mul(product(args.grid));
+    let bytes = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.tensor.data.len() as u64));
+    FIXED.saturating_add(warps.saturating_mul(PER_WARP)).saturating_add(bytes.saturating_mul(PER_BYTE))
+}
+
 fn once(
     args: &RunArgs,
     specs: &[ArgSpec],
@@ -299,6 +311,7 @@ fn once(
             },
             seed,
             fill_seed: seed,
+            instruction_budget: instruction_budget(args, buffers),
             ..Options::default()
         },
     );
