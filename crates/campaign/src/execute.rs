@@ -46,8 +46,8 @@ pub struct Mode {
     pub memory: Memory,
     /// What fresh memory holds.
     pub fill: Fill,
-    /// Every detector on.
-    pub sanitize: bool,
+    /// Detectors.
+    pub sanitize: Sanitize,
     /// Which warps go first.
     pub schedule: Schedule,
     /// Seed of the schedule and of the fill.
@@ -96,7 +96,7 @@ pub fn execute(
         Options {
             memory: mode.memory,
             fill: mode.fill,
-            sanitize: if mode.sanitize { Sanitize::ALL } else { Sanitize::OFF },
+            sanitize: mode.sanitize,
             schedule: mode.schedule,
             seed: mode.seed,
             fill_seed: mode.seed,
@@ -185,7 +185,7 @@ pub fn execute(
             return run;
         }
     }
-    if mode.sanitize {
+    if mode.sanitize.unwritten {
         run.findings.extend(session.finish());
     }
     let mut tensors = BTreeMap::new();
