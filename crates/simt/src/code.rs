@@ -223,6 +223,8 @@ pub(crate) struct Code {
     pub(crate) specials: Vec<(Special, u32, Kind)>,
     /// Bytes of local memory of a frame.
     pub(crate) local_bytes: u64,
+    /// Number of the first instruction in the kernel.
+    pub(crate) first_site: u32,
     /// Loads into 16-bit registers: (instruction, element), sorted.
     pub(crate) narrow: Vec<(u32, u32)>,
 }
@@ -258,4 +260,13 @@ pub(crate) struct Kernel {
     pub(crate) max_threads: Option<u64>,
     pub(crate) req_block: Option<[u64; 3]>,
     pub(crate) files: Arc<Vec<String>>,
+}
+
+impl Kernel {
+    /// The source line of an instruction numbered through the kernel.
+    pub(crate) fn line_of_site(&self, site: u32) -> Option<u32> {
+        let k = self.codes.partition_point(|c| c.first_site <= site).checked_sub(1)?;
+        let c = &self.codes[k];
+        c.lines.get((site - c.first_site) as usize).map(|l| l.0).filter(|l| *l > 0)
+    }
 }

@@ -425,7 +425,13 @@ impl Session {
             shared,
         };
         if let Some(san) = &mut self.san {
-            san.start_launch(threads);
+            let regions: Vec<(u64, bool)> = self
+                .memory
+                .regions
+                .iter()
+                .map(|r| (r.bytes.len() as u64, r.read_only || r.constant))
+                .collect();
+            san.start_launch(threads, &regions);
         }
         let table = self.memory.table();
         let mut findings = Collector::default();

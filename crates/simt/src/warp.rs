@@ -11,6 +11,7 @@
 
 use crate::code::Cold;
 use crate::memory::TableEntry;
+use crate::sanitize::shadow::View;
 
 /// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
@@ -130,6 +131,13 @@ pub(crate) struct Warp {
     pub(crate) clock: u64,
     /// Changes whenever the running fragment or its mask does; never 0.
     pub(crate) generation: u32,
+    /// The detectors' view, under detectors.
+    pub(crate) view: *const View,
+    /// First instruction of the current function, and the number of its first instruction in the kernel.
+    pub(crate) code: *const Decoded,
+    pub(crate) first_site: u32,
+    /// Number of the warp's first thread in the block.
+    pub(crate) first_thread: u32,
     /// Cold table of the current function.
     pub(crate) cold: *const Cold,
     /// Stop between loads and stores of shared memory, so that warps go through them in lockstep.
@@ -171,6 +179,10 @@ impl Warp {
             event: Event::None,
             clock: 0,
             generation: 1,
+            view: std::ptr::null(),
+            code: std::ptr::null(),
+            first_site: 0,
+            first_thread: 0,
             cold: std::ptr::null(),
             lockstep: false,
         }

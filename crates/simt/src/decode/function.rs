@@ -150,7 +150,9 @@ impl<'m> Decoder<'_, 'm> {
             .out
             .iter()
             .map(|e| match e.checked {
-                // The executor applies guards itself.
+                Some(h) if std::ptr::fn_addr_eq(e.d.f, generic::guarded as Handler) => {
+                    Decoded { g: h, ..e.d }
+                }
                 Some(h) => Decoded { f: h, ..e.d },
                 None => e.d,
             })
@@ -179,6 +181,7 @@ impl<'m> Decoder<'_, 'm> {
             cold: self.cold,
             local_bytes: self.local.bytes,
             narrow: self.narrow,
+            first_site: 0,
         }
     }
 
@@ -941,6 +944,7 @@ impl<'m> Decoder<'_, 'm> {
             Some(Space::Local | Space::Param) => false,
         };
         let mut d = self.blank();
+        let mut checked: Handler = generic::to_memory;
         d.f = generic::to_memory;
         d.aux = self.cold.len() as u32;
         if plain_data && base_fits && !frame_relative {
@@ -949,7 +953,10 @@ impl<'m> Decoder<'_, 'm> {
             let cached = !guarded && self.known.contains(&(base.at, total));
             let signed = !store && size < 4 && ty.is_signed();
             let form = memory::Form { store, shared, size: size as u8, count: slots.len(), signed, cached };
-            if let Some(h) = memory::handler(form, self.cx.variant) {
+            if !strong {
+                checked = memory::handler(form, self.cx.variant, true).unwrap_or(generic::to_memory);
+            }
+            if let Some(h) = memory::handler(form, self.cx.variant, false) {
                 d.f = h;
                 d.a = base.at;
                 d.off = offset;
@@ -972,7 +979,7 @@ impl<'m> Decoder<'_, 'm> {
                 }
             }
         }
-        self.emit(d, Some(generic::to_memory));
+        self.emit(d, Some(checked));
         Ok(())
     }
 

@@ -206,8 +206,12 @@ pub(crate) fn kernel(m: &Module, entry: FuncId, variant: Variant) -> Result<Kern
         };
     }
     let mut codes = Vec::new();
+    let mut sites = 0u32;
     for id in &order {
-        codes.push(function::decode(&cx, *id)?);
+        let mut code = function::decode(&cx, *id)?;
+        code.first_site = sites;
+        sites = sites.saturating_add(code.plain.len() as u32);
+        codes.push(code);
     }
     let f = &m.functions[entry.index()];
     Ok(Kernel {

@@ -468,7 +468,7 @@ impl Exec<'_> {
                 strong: op.strong,
                 semantics: op.semantics,
                 scope: op.scope,
-                site: ci.wrapping_shl(24) ^ at,
+                site: self.kernel.codes[ci as usize].first_site.saturating_add(at),
             };
             reports.clear();
             san.access(&access, &mut |r| reports.push(r));
@@ -539,14 +539,7 @@ impl Exec<'_> {
                     other_block.checked_div(gx).unwrap_or(0).checked_rem(gy).unwrap_or(0) as u32,
                     other_block.checked_div(gxy).unwrap_or(0) as u32,
                 ];
-                let (code, pc) = (o.site >> 24, o.site & 0xff_ffff);
-                let line = self
-                    .kernel
-                    .codes
-                    .get(code as usize)
-                    .and_then(|c| c.lines.get(pc as usize))
-                    .map(|l| l.0)
-                    .filter(|l| *l > 0);
+                let line = self.kernel.line_of_site(o.site);
                 let thread = crate::findings::ThreadId { block, thread: self.shape.thread(o.thread) };
                 let m = format!(
                     "race on {whose} at offset {offset}: {} by thread ({}) and {} by thread ({}) are not ordered",

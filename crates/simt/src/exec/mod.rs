@@ -185,11 +185,16 @@ impl Exec<'_> {
             ws.w.local_len = code.local_bytes;
             ws.w.params = self.params.as_ptr();
             ws.w.params_len = self.params.len() as u64;
+            ws.w.first_thread = (wi * LANES) as u32;
             ws.w.lockstep = many && self.options.schedule == Schedule::Hardware;
             block.warps[wi] = ws;
         }
         if let Some(san) = self.san.as_deref_mut() {
             san.start_block(slot, linear, self.blocks[slot].shared.len(), shape.threads);
+            let view = san.view(slot);
+            for ws in &mut self.blocks[slot].warps {
+                ws.w.view = view;
+            }
         }
     }
 
@@ -292,6 +297,8 @@ impl Exec<'_> {
             let base = list.as_ptr();
             ws.w.regs = ws.frames[frame as usize].regs.as_ptr();
             ws.w.cold = code.cold.as_ptr();
+            ws.w.code = base;
+            ws.w.first_site = code.first_site;
             ws.w.local_base = ws.frames[frame as usize].local_base;
             ws.w.mask = mask;
             ws.w.generation = ws.w.generation.wrapping_add(1).max(1);

@@ -7,7 +7,8 @@
 #![allow(clippy::needless_range_loop, reason = "lanes index several arrays at once")]
 
 use crate::cpu::Variant;
-use crate::memory::{OFFSET_BITS, OFFSET_MASK};
+use crate::memory::{FIRST_REGION, OFFSET_BITS, OFFSET_MASK};
+use crate::sanitize::shadow::Run;
 use crate::warp::{Class, Decoded, Event, Handler, LANES, Phase, Warp, next};
 
 const HALF: usize = 16;
@@ -78,6 +79,11 @@ pub(crate) trait Space: 'static {
     ) -> *mut u8;
     /// True if the lockstep schedule wants another warp first.
     fn turn(w: &mut Warp, phase: Phase) -> bool;
+    /// Shows an access to the detectors: `run.lanes` consecutive lanes from `run.thread` on, at consecutive places from
+    /// `address` on or (`same`, loads only) all at that one. False if the exact path has to look at it.
+    unsafe fn check<const STORE: bool>(w: &Warp, address: u64, run: Run, same: bool) -> bool;
+    /// The part of the active lanes' addresses that `gather` takes off; they share it.
+    unsafe fn region(w: &Warp, d: &Decoded) -> u64;
 }
 
 /// Global, constant and generic addresses: 64-bit registers.
@@ -146,6 +152,23 @@ impl Space for Global {
     fn turn(_w: &mut Warp, _phase: Phase) -> bool {
         false
     }
+
+    #[inline(always)]
+    unsafe fn region(w: &Warp, d: &Decoded) -> u64 {
+        // SAFETY: a 64-bit register.
+        let a = unsafe { *w.r64(d.a).add(w.mask.trailing_zeros() as usize & 31) };
+        a.wrapping_add(d.off as u64) & !OFFSET_MASK
+    }
+
+    #[inline(always)]
+    unsafe fn check<const STORE: bool>(w: &Warp, address: u64, run: Run, same: bool) -> bool {
+        let region = (address >> OFFSET_BITS) - FIRST_REGION;
+        let run = Run { word: (address & OFFSET_MASK) / 4, ..run };
+        // SAFETY: under detectors the view is set; the access is within its region, as `range` or `gather` checked.
+        unsafe {
+            if STORE { (*w.view).global_write(region, run) } else { (*w.view).global_read(region, run, same) }
+        }
+    }
 }
 
 /// Shared memory: 32-bit registers.
@@ -204,6 +227,37 @@ impl Space for Shared {
         // Fresh after a stop, so that the same instruction goes on when the warp's turn comes.
         w.phase = if stop { Phase::Fresh } else { phase };
         stop
+    }
+
+    #[inline(always)]
+    unsafe fn region(_w: &Warp, _d: &Decoded) -> u64 {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn check<const STORE: bool>(w: &Warp, address: u64, run: Run, same: bool) -> bool {
+        let run = Run { word: address / 4, ..run };
+        // SAFETY: as for global memory.
+        unsafe {
+            match (STORE, same) {
+                (true, _) => (*w.view).shared_write(run),
+                (false, true) => (*w.view).shared_broadcast(run),
+                (false, false) => (*w.view).shared_read(run),
+            }
+        }
+    }
+}
+
+/// The part of a [`Run`] that does not depend on the address.
+#[inline(always)]
+fn lanes_of(w: &Warp, d: &Decoded, first: usize, lanes: usize, total: u64) -> Run {
+    let at = (std::ptr::from_ref(d) as usize).wrapping_sub(w.code as usize) / size_of::<Decoded>();
+    Run {
+        word: 0,
+        thread: w.first_thread + first as u32,
+        lanes: lanes as u32,
+        each: (total / 4) as u32,
+        site: w.first_site.wrapping_add(at as u32),
     }
 }
 
@@ -294,7 +348,14 @@ unsafe fn get_lane<const SIZE: usize>(w: &Warp, d: &Decoded, j: usize, k: usize)
 /// # Safety
 /// As for every handler.
 #[inline(always)]
-unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+unsafe fn load<
+    M: Space,
+    const SIZE: usize,
+    const COUNT: usize,
+    const SIGNED: bool,
+    const CACHED: bool,
+    const CHECK: bool,
+>(
     w: &mut Warp,
     d: &Decoded,
 ) -> *const Decoded {
@@ -311,6 +372,13 @@ unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bo
                 let q = M::range::<false>(w, c.high, total * HALF as u64, total);
                 if p.is_null() || q.is_null() {
                     return w.stop(d, Event::Memory);
+                }
+                if CHECK {
+                    let ok = M::check::<false>(w, c.low, lanes_of(w, d, 0, HALF, total), false)
+                        && M::check::<false>(w, c.high, lanes_of(w, d, HALF, HALF, total), false);
+                    if !ok {
+                        return w.stop(d, Event::Memory);
+                    }
                 }
                 if COUNT == 1 && SIZE == 4 {
                     let (x, y): ([u32; HALF], [u32; HALF]) =
@@ -340,6 +408,13 @@ unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bo
                 if p.is_null() || q.is_null() {
                     return w.stop(d, Event::Memory);
                 }
+                if CHECK {
+                    let ok = M::check::<false>(w, c.low, lanes_of(w, d, 0, HALF, total), true)
+                        && M::check::<false>(w, c.high, lanes_of(w, d, HALF, HALF, total), true);
+                    if !ok {
+                        return w.stop(d, Event::Memory);
+                    }
+                }
                 for j in 0..COUNT {
                     let (x, y) =
                         (read::<SIZE, SIGNED>(p.add(j * SIZE)), read::<SIZE, SIGNED>(q.add(j * SIZE)));
@@ -355,7 +430,7 @@ unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bo
         }
         let mut offsets = [0u64; LANES];
         let base = M::gather::<false>(w, d, total, total, &mut offsets);
-        if base.is_null() {
+        if base.is_null() || (CHECK && !check_lanes::<M, false>(w, d, &offsets, total)) {
             return w.stop(d, Event::Memory);
         }
         if w.mask == u32::MAX {
@@ -383,7 +458,14 @@ unsafe fn load<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bo
 /// # Safety
 /// As for every handler.
 #[inline(always)]
-unsafe fn store<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: bool, const CACHED: bool>(
+unsafe fn store<
+    M: Space,
+    const SIZE: usize,
+    const COUNT: usize,
+    const SIGNED: bool,
+    const CACHED: bool,
+    const CHECK: bool,
+>(
     w: &mut Warp,
     d: &Decoded,
 ) -> *const Decoded {
@@ -400,6 +482,13 @@ unsafe fn store<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: b
                 let q = M::range::<true>(w, c.high, total * HALF as u64, total);
                 if p.is_null() || q.is_null() {
                     return w.stop(d, Event::Memory);
+                }
+                if CHECK {
+                    let ok = M::check::<true>(w, c.low, lanes_of(w, d, 0, HALF, total), false)
+                        && M::check::<true>(w, c.high, lanes_of(w, d, HALF, HALF, total), false);
+                    if !ok {
+                        return w.stop(d, Event::Memory);
+                    }
                 }
                 if COUNT == 1 && SIZE == 4 {
                     let (x, y): ([u32; HALF], [u32; HALF]) =
@@ -421,7 +510,7 @@ unsafe fn store<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: b
         }
         let mut offsets = [0u64; LANES];
         let base = M::gather::<true>(w, d, total, total, &mut offsets);
-        if base.is_null() {
+        if base.is_null() || (CHECK && !check_lanes::<M, true>(w, d, &offsets, total)) {
             return w.stop(d, Event::Memory);
         }
         let mut m = w.mask;
@@ -436,6 +525,32 @@ unsafe fn store<M: Space, const SIZE: usize, const COUNT: usize, const SIGNED: b
     }
 }
 
+/// Shows the active lanes to the detectors one by one.
+///
+/// # Safety
+/// As for every handler; `gather` gave the offsets.
+#[inline(always)]
+unsafe fn check_lanes<M: Space, const STORE: bool>(
+    w: &Warp,
+    d: &Decoded,
+    offsets: &[u64; LANES],
+    total: u64,
+) -> bool {
+    let mut m = w.mask;
+    // SAFETY: the caller's promise. For global memory the region is that of any active lane.
+    unsafe {
+        let region = M::region(w, d);
+        while m != 0 {
+            let k = m.trailing_zeros() as usize;
+            m &= m - 1;
+            if !M::check::<STORE>(w, region | offsets[k], lanes_of(w, d, k, 1, total), false) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
 macro_rules! access_variants {
     ($inner:ident $wide:ident $portable:ident) => {
         /// # Safety
@@ -447,12 +562,13 @@ macro_rules! access_variants {
             const COUNT: usize,
             const SIGNED: bool,
             const CACHED: bool,
+            const CHECK: bool,
         >(
             w: &mut Warp,
             d: &Decoded,
         ) -> *const Decoded {
             // SAFETY: the same promise.
-            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED>(w, d) }
+            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED, CHECK>(w, d) }
         }
 
         /// # Safety
@@ -463,12 +579,13 @@ macro_rules! access_variants {
             const COUNT: usize,
             const SIGNED: bool,
             const CACHED: bool,
+            const CHECK: bool,
         >(
             w: &mut Warp,
             d: &Decoded,
         ) -> *const Decoded {
             // SAFETY: the same promise.
-            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED>(w, d) }
+            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED, CHECK>(w, d) }
         }
     };
 }
@@ -488,35 +605,40 @@ pub(crate) struct Form {
     pub(crate) cached: bool,
 }
 
-/// The handler of a form; `None` where only the slow path does it.
-pub(crate) fn handler(f: Form, variant: Variant) -> Option<Handler> {
+/// The handler of a form, without or with detectors; `None` where only the slow path does it.
+pub(crate) fn handler(f: Form, variant: Variant, check: bool) -> Option<Handler> {
     macro_rules! pick {
-        ($($size:literal $count:literal $signed:literal;)*) => {
+        ($check:literal: $($size:literal $count:literal $signed:literal;)*) => {
             match (f.size, f.count, f.signed) {
                 $(($size, $count, $signed) => Some(match (f.store, f.shared, f.cached, variant) {
-                    (false, false, false, Variant::Wide) => load_wide::<Global, $size, $count, $signed, false>,
-                    (false, false, true, Variant::Wide) => load_wide::<Global, $size, $count, $signed, true>,
-                    (false, true, false, Variant::Wide) => load_wide::<Shared, $size, $count, $signed, false>,
-                    (false, true, true, Variant::Wide) => load_wide::<Shared, $size, $count, $signed, true>,
-                    (true, false, false, Variant::Wide) => store_wide::<Global, $size, $count, false, false>,
-                    (true, false, true, Variant::Wide) => store_wide::<Global, $size, $count, false, true>,
-                    (true, true, false, Variant::Wide) => store_wide::<Shared, $size, $count, false, false>,
-                    (true, true, true, Variant::Wide) => store_wide::<Shared, $size, $count, false, true>,
-                    (false, false, false, Variant::Portable) => load_portable::<Global, $size, $count, $signed, false>,
-                    (false, false, true, Variant::Portable) => load_portable::<Global, $size, $count, $signed, true>,
-                    (false, true, false, Variant::Portable) => load_portable::<Shared, $size, $count, $signed, false>,
-                    (false, true, true, Variant::Portable) => load_portable::<Shared, $size, $count, $signed, true>,
-                    (true, false, false, Variant::Portable) => store_portable::<Global, $size, $count, false, false>,
-                    (true, false, true, Variant::Portable) => store_portable::<Global, $size, $count, false, true>,
-                    (true, true, false, Variant::Portable) => store_portable::<Shared, $size, $count, false, false>,
-                    (true, true, true, Variant::Portable) => store_portable::<Shared, $size, $count, false, true>,
+                    (false, false, false, Variant::Wide) => load_wide::<Global, $size, $count, $signed, false, $check>,
+                    (false, false, true, Variant::Wide) => load_wide::<Global, $size, $count, $signed, true, $check>,
+                    (false, true, false, Variant::Wide) => load_wide::<Shared, $size, $count, $signed, false, $check>,
+                    (false, true, true, Variant::Wide) => load_wide::<Shared, $size, $count, $signed, true, $check>,
+                    (true, false, false, Variant::Wide) => store_wide::<Global, $size, $count, false, false, $check>,
+                    (true, false, true, Variant::Wide) => store_wide::<Global, $size, $count, false, true, $check>,
+                    (true, true, false, Variant::Wide) => store_wide::<Shared, $size, $count, false, false, $check>,
+                    (true, true, true, Variant::Wide) => store_wide::<Shared, $size, $count, false, true, $check>,
+                    (false, false, false, Variant::Portable) => load_portable::<Global, $size, $count, $signed, false, $check>,
+                    (false, false, true, Variant::Portable) => load_portable::<Global, $size, $count, $signed, true, $check>,
+                    (false, true, false, Variant::Portable) => load_portable::<Shared, $size, $count, $signed, false, $check>,
+                    (false, true, true, Variant::Portable) => load_portable::<Shared, $size, $count, $signed, true, $check>,
+                    (true, false, false, Variant::Portable) => store_portable::<Global, $size, $count, false, false, $check>,
+                    (true, false, true, Variant::Portable) => store_portable::<Global, $size, $count, false, true, $check>,
+                    (true, true, false, Variant::Portable) => store_portable::<Shared, $size, $count, false, false, $check>,
+                    (true, true, true, Variant::Portable) => store_portable::<Shared, $size, $count, false, true, $check>,
                 }),)*
                 _ => None,
             }
         };
     }
-    pick! {
-        1 1 false; 1 1 true; 2 1 false; 2 1 true; 4 1 false; 8 1 false; 4 2 false; 4 4 false; 8 2 false;
+    if check {
+        // Accesses of less than a word take the exact path.
+        pick! { true: 4 1 false; 8 1 false; 4 2 false; 4 4 false; 8 2 false; }
+    } else {
+        pick! {
+            false: 1 1 false; 1 1 true; 2 1 false; 2 1 true; 4 1 false; 8 1 false; 4 2 false; 4 4 false; 8 2 false;
+        }
     }
 }
 

@@ -16,6 +16,14 @@ impl InitMap {
         self.regions[region] = Some(vec![0; size.div_ceil(64) as usize]);
     }
 
+    /// The words of a region's map; null where there is none.
+    pub(crate) fn words_mut(&mut self, region: usize) -> *mut u64 {
+        match self.regions.get_mut(region) {
+            Some(Some(map)) => map.as_mut_ptr(),
+            _ => std::ptr::null_mut(),
+        }
+    }
+
     /// Marks bytes as initialised.
     pub(crate) fn set(&mut self, region: usize, offset: u64, size: u64) {
         let Some(Some(map)) = self.regions.get_mut(region) else { return };

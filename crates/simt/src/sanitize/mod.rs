@@ -17,6 +17,7 @@
 mod clock;
 mod init;
 mod race;
+pub(crate) mod shadow;
 
 pub(crate) use init::InitMap;
 
@@ -98,8 +99,8 @@ impl Sanitizer {
     }
 
     /// Forgets accesses: a new launch begins, which is ordered after the one before.
-    pub(crate) fn start_launch(&mut self, threads_per_block: u64) {
-        self.races = race::Races::new(threads_per_block);
+    pub(crate) fn start_launch(&mut self, threads_per_block: u64, regions: &[(u64, bool)]) {
+        self.races = race::Races::new(threads_per_block, regions, &mut self.init);
         self.shared.clear();
         self.local.clear();
     }
@@ -115,6 +116,11 @@ impl Sanitizer {
         self.local[slot].clear();
         self.local[slot].resize(warps, Vec::new());
         self.races.start_block(slot, linear, shared_bytes, threads);
+    }
+
+    /// What a block's warps need.
+    pub(crate) fn view(&mut self, slot: usize) -> *const shadow::View {
+        self.races.view(slot)
     }
 
     /// Bytes of shadow memory.
@@ -182,7 +188,23 @@ impl Sanitizer {
                 }
                 ok
             }
-            Where::Shared { offset } => bits(&mut self.shared[a.slot], offset, a.size, reads, writes),
+            Where::Shared { offset } => {
+                let map = &mut self.shared[a.slot];
+                let words = offset / 4..(offset + a.size).div_ceil(4);
+                // The quick path notes whole words only.
+                for w in words.clone() {
+                    if self.races.full(a.slot, w, false) {
+                        bits(map, w * 4, 4, false, true);
+                    }
+                }
+                let ok = bits(map, offset, a.size, reads, writes);
+                for w in words {
+                    if bits(map, w * 4, 4, true, false) {
+                        self.races.full(a.slot, w, true);
+                    }
+                }
+                ok
+            }
             Where::Local { offset } => {
                 let map = &mut self.local[a.slot][a.warp];
                 let to = (offset + a.size) as usize;
@@ -200,23 +222,23 @@ impl Sanitizer {
         if !initialised && self.what.initialised {
             report(Report::Uninitialised);
         }
-        if self.what.races
-            && !matches!(a.place, Where::Local { .. })
+        if !matches!(a.place, Where::Local { .. })
             && let Some(o) = self.races.access(a)
+            && self.what.races
         {
             report(Report::Race(o));
         }
     }
 }
 
-/// Tests and sets bits of a byte map. A reported read counts as a write, so that it is reported once.
+/// Tests or sets bits of a byte map.
 fn bits(map: &mut [u64], offset: u64, size: u64, reads: bool, writes: bool) -> bool {
     let mut ok = true;
     for b in offset..offset + size {
         let Some(word) = map.get_mut((b >> 6) as usize) else { return true };
         let bit = 1 << (b & 63);
         ok &= !reads || *word & bit != 0;
-        if writes || !ok {
+        if writes {
             *word |= bit;
         }
     }

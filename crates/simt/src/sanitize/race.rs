@@ -1,15 +1,15 @@
-//! The race detector: clocks of threads and blocks, and the last accesses of every word.
+//! The race detector: clocks of threads and blocks, and the exact path of every access.
+//!
+//! Histories of words live in the compact shadow ([`super::shadow`]); those that do not fit in a table of wide cells.
 
 use std::collections::HashMap;
 
 use assay_ptx::{Scope, Semantics};
 
 use super::clock::{Clock, Know, Shared};
+use super::shadow::{EPOCH_SHIFT, FULL, MANY, MAX_EPOCH, RegionView, THREAD, View, WIDE};
 use super::{Access, Other, Where};
 use crate::findings::AccessKind;
-
-/// Words per page of shadow memory.
-const PAGE: usize = 512;
 
 /// A remembered access.
 #[derive(Clone, Copy, Default)]
@@ -31,13 +31,37 @@ const ATOMIC: u8 = 4;
 #[derive(Clone, Copy, Default)]
 struct Cell {
     write: Record,
-    /// The last reader, and the last one before it that is not ordered before it.
+    /// The last reader, and an earlier one that is not ordered before it.
     reads: [Record; 2],
-    /// Bytes of this word are tracked apart.
+}
+
+/// A word whose history is not compact.
+#[derive(Clone, Copy, Default)]
+struct Wide {
+    /// One per byte, or the first for the whole word.
+    cells: [Cell; 4],
     split: bool,
 }
 
-type Pages = Vec<Option<Box<[Cell; PAGE]>>>;
+/// Shadow of a block's shared memory.
+#[derive(Default)]
+struct SharedShadow {
+    write: Vec<u32>,
+    read: Vec<u32>,
+    write_site: Vec<u32>,
+    read_site: Vec<u32>,
+    last: Vec<u32>,
+}
+
+/// Shadow of a region of global memory.
+#[derive(Default)]
+struct GlobalShadow {
+    write: Vec<u64>,
+    read: Vec<u64>,
+    last: Vec<u64>,
+    write_site: Vec<u32>,
+    read_site: Vec<u32>,
+}
 
 /// What is known through a location of memory.
 #[derive(Clone, Debug, Default)]
@@ -59,10 +83,11 @@ struct Thread {
     pending_foreign: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 struct Slot {
     linear: u64,
     epoch: u32,
+    shadow: SharedShadow,
     threads: Vec<Thread>,
     /// Known to all threads since the last whole barrier.
     know: Shared,
@@ -81,28 +106,60 @@ enum Key {
 pub(crate) struct Races {
     threads_per_block: u64,
     slots: Vec<Slot>,
-    global: Vec<Pages>,
-    shared: Vec<Pages>,
-    split: HashMap<Key, [Cell; 4]>,
+    views: Vec<Box<View>>,
+    global: Vec<GlobalShadow>,
+    region_views: Vec<RegionView>,
+    wide: HashMap<Key, Wide>,
     syncs: HashMap<Key, Sync>,
-    pages: u64,
+    bytes: u64,
 }
 
 impl Races {
-    pub(crate) fn new(threads_per_block: u64) -> Races {
-        Races { threads_per_block: threads_per_block.max(1), ..Races::default() }
+    /// For a launch over regions of so many bytes each, some of them read only, with these maps of initialised bytes.
+    pub(crate) fn new(threads_per_block: u64, regions: &[(u64, bool)], init: &mut super::InitMap) -> Races {
+        let mut r = Races { threads_per_block: threads_per_block.max(1), ..Races::default() };
+        for (i, (bytes, read_only)) in regions.iter().enumerate() {
+            let words = bytes.div_ceil(4) as usize;
+            let reads = if *read_only { 0 } else { words };
+            let mut g = GlobalShadow {
+                write: vec![0; words],
+                read: vec![0; reads],
+                last: vec![0; reads],
+                write_site: vec![0; words],
+                read_site: vec![0; reads],
+            };
+            r.region_views.push(RegionView {
+                write: g.write.as_mut_ptr(),
+                read: g.read.as_mut_ptr(),
+                last: g.last.as_mut_ptr(),
+                write_site: g.write_site.as_mut_ptr(),
+                read_site: g.read_site.as_mut_ptr(),
+                init: init.words_mut(i),
+                words: bytes / 4,
+                read_only: *read_only,
+            });
+            r.bytes += words as u64 * 12 + reads as u64 * 20;
+            r.global.push(g);
+        }
+        r
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        let cell = size_of::<Cell>() as u64;
-        self.pages * PAGE as u64 * cell + self.split.len() as u64 * cell * 4
+        self.bytes + self.wide.len() as u64 * (size_of::<Wide>() + 32) as u64
+    }
+
+    /// What the warps of a block need; stays where it is until the next launch.
+    pub(crate) fn view(&mut self, slot: usize) -> *const View {
+        let v: *mut View = &mut *self.views[slot];
+        v
     }
 
     pub(crate) fn start_block(&mut self, slot: usize, linear: u64, shared_bytes: usize, threads: u64) {
-        if self.slots.len() <= slot {
-            self.slots.resize(slot + 1, Slot::default());
-            self.shared.resize_with(slot + 1, Vec::new);
+        while self.slots.len() <= slot {
+            self.slots.push(Slot::default());
+            self.views.push(Box::new(View::none()));
         }
+        let words = shared_bytes.div_ceil(4);
         let s = &mut self.slots[slot];
         s.linear = linear;
         s.epoch = 1;
@@ -110,10 +167,30 @@ impl Races {
         s.threads.resize(threads as usize, Thread::default());
         s.know = Shared::default();
         s.arrivals.clear();
-        self.shared[slot].clear();
-        self.shared[slot].resize_with(shared_bytes.div_ceil(4 * PAGE), || None);
-        self.split.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
+        let h = &mut s.shadow;
+        for list in [&mut h.write, &mut h.read, &mut h.write_site, &mut h.read_site, &mut h.last] {
+            list.clear();
+            list.resize(words, 0);
+        }
+        let v = &mut self.views[slot];
+        v.write = h.write.as_mut_ptr();
+        v.read = h.read.as_mut_ptr();
+        v.write_site = h.write_site.as_mut_ptr();
+        v.read_site = h.read_site.as_mut_ptr();
+        v.last = h.last.as_mut_ptr();
+        v.words = shared_bytes as u64 / 4;
+        v.epoch = 1;
+        v.exact = false;
+        v.block = linear + 1;
+        v.regions = self.region_views.as_ptr();
+        v.region_count = self.region_views.len() as u64;
+        self.wide.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
         self.syncs.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
+    }
+
+    /// Compact clocks do not tell what comes next in this epoch from what came before.
+    fn go_exact(&mut self, slot: usize) {
+        self.views[slot].exact = true;
     }
 
     fn lanes(warp: usize, mask: u32, threads: usize) -> impl Iterator<Item = usize> {
@@ -124,7 +201,7 @@ impl Races {
     }
 
     /// Everything that thread `t` of a slot knows, itself included.
-    fn full(&self, slot: usize, t: usize) -> Shared {
+    fn knowledge(&self, slot: usize, t: usize) -> Shared {
         let s = &self.slots[slot];
         let mut k = Know::default();
         k.threads.insert(
@@ -141,6 +218,7 @@ impl Races {
     /// A fence: what was read before it is acquired, what was done before it can be released after it.
     pub(crate) fn fence(&mut self, slot: usize, warp: usize, mask: u32, scope: Scope) {
         let block_only = scope == Scope::Cta;
+        self.go_exact(slot);
         let n = self.slots[slot].threads.len();
         for t in Self::lanes(warp, mask, n) {
             let th = &mut self.slots[slot].threads[t];
@@ -149,7 +227,7 @@ impl Races {
                 th.know.join(&pending);
                 th.pending_foreign = false;
             }
-            let all = self.full(slot, t);
+            let all = self.knowledge(slot, t);
             let th = &mut self.slots[slot].threads[t];
             th.fence = Some((all, block_only));
             th.sub += 1;
@@ -158,9 +236,10 @@ impl Races {
 
     /// `bar.arrive`: the threads' past is released to those who wait.
     pub(crate) fn arrive(&mut self, slot: usize, warp: usize, mask: u32, id: usize) {
+        self.go_exact(slot);
         let n = self.slots[slot].threads.len();
         for t in Self::lanes(warp, mask, n) {
-            let all = self.full(slot, t);
+            let all = self.knowledge(slot, t);
             let s = &mut self.slots[slot];
             s.arrivals.entry(id).or_default().join(&all);
             s.threads[t].sub += 1;
@@ -183,22 +262,29 @@ impl Races {
             }
             s.know = know;
             s.epoch += 1;
+            // Everything in the block is ordered now, so compact clocks are enough again; beyond the largest epoch
+            // they never are.
+            let v = &mut self.views[slot];
+            v.epoch = s.epoch.min(MAX_EPOCH);
+            v.exact = s.epoch >= MAX_EPOCH;
             return;
         }
+        self.go_exact(slot);
         let mut joint = self.slots[slot].arrivals.remove(&id).unwrap_or_default();
         for &t in &lanes {
-            joint.join(&self.full(slot, t));
+            joint.join(&self.knowledge(slot, t));
         }
         self.share(slot, &lanes, &joint);
     }
 
     /// `bar.warp.sync`.
     pub(crate) fn warp_sync(&mut self, slot: usize, warp: usize, mask: u32) {
+        self.go_exact(slot);
         let n = self.slots[slot].threads.len();
         let lanes: Vec<usize> = Self::lanes(warp, mask, n).collect();
         let mut joint = Shared::default();
         for &t in &lanes {
-            joint.join(&self.full(slot, t));
+            joint.join(&self.knowledge(slot, t));
         }
         self.share(slot, &lanes, &joint);
     }
@@ -250,13 +336,13 @@ impl Races {
             flags,
             size: a.size as u8,
         };
-        let (base, key): (u64, fn(&Access, u64) -> Key) = match a.place {
-            Where::Global { offset, .. } => (offset, |a, w| match a.place {
-                Where::Global { region, .. } => Key::Global(region, w),
-                _ => Key::Shared(a.slot, w),
-            }),
-            Where::Shared { offset } => (offset, |a, w| Key::Shared(a.slot, w)),
+        let base = match a.place {
+            Where::Global { offset, .. } | Where::Shared { offset } => offset,
             Where::Local { .. } => return None,
+        };
+        let key = |word: u64| match a.place {
+            Where::Global { region, .. } => Key::Global(region, word),
+            _ => Key::Shared(a.slot, word),
         };
         let mut found = None;
         let end = base + a.size;
@@ -264,54 +350,177 @@ impl Races {
         while at < end {
             let word = at / 4;
             let to = ((word + 1) * 4).min(end);
-            let whole = at.is_multiple_of(4) && to - at == 4;
-            let k = key(a, word);
-            let Some(mut cell) = self.cell(k).copied() else {
-                at = to;
-                continue;
-            };
-            if whole && !cell.split {
-                found = found.or(self.step(&mut cell, &record, a, t));
-            } else {
-                let mut bytes =
-                    if cell.split { self.split.get(&k).copied().unwrap_or_default() } else { [cell; 4] };
-                for b in &mut bytes[(at % 4) as usize..(at % 4 + to - at) as usize] {
-                    found = found.or(self.step(b, &record, a, t));
+            let k = key(word);
+            if let Some(mut wide) = self.expand(k) {
+                let bytes = (at % 4) as usize..(at % 4 + to - at) as usize;
+                if !wide.split && bytes.len() < 4 {
+                    wide.split = true;
+                    wide.cells = [wide.cells[0]; 4];
                 }
-                self.split.insert(k, bytes);
-                cell.split = true;
-            }
-            if let Some(c) = self.cell(k) {
-                *c = cell;
+                let cells = if wide.split { &mut wide.cells[bytes] } else { &mut wide.cells[..1] };
+                for c in cells {
+                    found = found.or(self.step(c, &record, a, t));
+                }
+                self.compress(k, wide, a.slot);
             }
             at = to;
         }
         if a.strong {
-            self.synchronise(a, key(a, base), t);
+            self.synchronise(a, key(base / 4), t);
         }
         found
     }
 
-    /// The cell of a word; `None` outside (which the caller has excluded).
-    fn cell(&mut self, key: Key) -> Option<&mut Cell> {
-        let (pages, word) = match key {
-            Key::Global(region, word) => {
-                if self.global.len() <= region {
-                    self.global.resize_with(region + 1, Vec::new);
-                }
-                (&mut self.global[region], word as usize)
-            }
-            Key::Shared(slot, word) => (self.shared.get_mut(slot)?, word as usize),
+    /// The history of a word; `None` outside (which the caller has excluded) and in memory that is not tracked.
+    fn expand(&self, key: Key) -> Option<Wide> {
+        let record = |thread: u64, epoch: u32, site: u32| Record {
+            thread: thread + 1,
+            clock: Clock { epoch, sub: 0 },
+            site,
+            flags: 0,
+            size: 4,
         };
-        let page = word / PAGE;
-        if pages.len() <= page {
-            pages.resize_with(page + 1, || None);
+        let mut cell = Cell::default();
+        match key {
+            Key::Shared(slot, word) => {
+                let (s, i) = (&self.slots[slot], word as usize);
+                let w = *s.shadow.write.get(i)?;
+                if w & WIDE != 0 {
+                    return self.wide.get(&key).copied();
+                }
+                let base = s.linear * self.threads_per_block;
+                let thread = |v: u32| base + u64::from(v & THREAD);
+                if w >> EPOCH_SHIFT != 0 {
+                    cell.write = record(thread(w), w >> EPOCH_SHIFT, s.shadow.write_site[i]);
+                }
+                let r = s.shadow.read[i];
+                let epoch = r >> EPOCH_SHIFT;
+                if epoch != 0 {
+                    cell.reads[0] = record(thread(r), epoch, s.shadow.read_site[i]);
+                    if r & MANY != 0 {
+                        cell.reads[1] = cell.reads[0];
+                        cell.reads[0] = record(thread(s.shadow.last[i]), epoch, s.shadow.read_site[i]);
+                    }
+                }
+            }
+            Key::Global(region, word) => {
+                let (g, i) = (self.global.get(region)?, word as usize);
+                let w = *g.write.get(i)?;
+                if w & u64::from(WIDE) != 0 {
+                    return self.wide.get(&key).copied();
+                }
+                let unpack = |v: u64, site: u32| {
+                    let thread = ((v >> 32) - 1) * self.threads_per_block + (v & u64::from(THREAD));
+                    record(thread, (v as u32) >> EPOCH_SHIFT, site)
+                };
+                if w != 0 {
+                    cell.write = unpack(w, g.write_site[i]);
+                }
+                if let Some(&r) = g.read.get(i)
+                    && r != 0
+                {
+                    cell.reads[0] = unpack(g.last[i], g.read_site[i]);
+                    if r & u64::from(MANY) != 0 {
+                        cell.reads[1] = unpack(r, g.read_site[i]);
+                    }
+                }
+            }
         }
-        if pages[page].is_none() {
-            self.pages += 1;
-            pages[page] = Some(Box::new([Cell::default(); PAGE]));
+        Some(Wide { cells: [cell; 4], split: false })
+    }
+
+    /// Writes a word's history back, compactly if it fits.
+    fn compress(&mut self, key: Key, mut wide: Wide, slot: usize) {
+        let epoch = self.slots[slot].epoch;
+        let per = self.threads_per_block;
+        if let Key::Shared(..) = key {
+            // What an earlier epoch did is ordered before everything to come in this block.
+            for c in &mut wide.cells {
+                for r in std::iter::once(&mut c.write).chain(&mut c.reads) {
+                    if r.clock.epoch < epoch {
+                        *r = Record::default();
+                    }
+                }
+                if c.reads[0].thread == 0 {
+                    c.reads = [c.reads[1], c.reads[0]];
+                }
+            }
+            let empty = |c: &Cell| c.write.thread == 0 && c.reads[0].thread == 0 && c.reads[1].thread == 0;
+            if wide.split && wide.cells.iter().all(empty) {
+                wide.split = false;
+            }
         }
-        pages[page].as_mut().map(|p| &mut p[word % PAGE])
+        let cell = wide.cells[0];
+        let plain = |r: &Record| {
+            r.thread == 0
+                || (r.flags == 0 && r.clock.epoch <= MAX_EPOCH && (r.thread - 1) / per < u64::from(u32::MAX))
+        };
+        let fits = !wide.split
+            && !self.views[slot].exact
+            && plain(&cell.write)
+            && plain(&cell.reads[0])
+            && plain(&cell.reads[1])
+            // A read alone in the second place has no compact form.
+            && (cell.reads[1].thread == 0 || cell.reads[0].thread != 0);
+        let narrow = |r: &Record| r.clock.epoch << EPOCH_SHIFT | ((r.thread - 1) % per) as u32;
+        match key {
+            Key::Shared(s, word) => {
+                let (h, i) = (&mut self.slots[s].shadow, word as usize);
+                let full = h.write[i] & FULL;
+                // Reads of two epochs cannot be told apart compactly; the compression above leaves one epoch only.
+                let same_epoch =
+                    cell.reads[1].thread == 0 || cell.reads[1].clock.epoch == cell.reads[0].clock.epoch;
+                if fits && same_epoch {
+                    self.wide.remove(&key);
+                    h.write[i] = full | if cell.write.thread == 0 { 0 } else { narrow(&cell.write) };
+                    h.write_site[i] = cell.write.site;
+                    let [last, first] = cell.reads;
+                    h.read[i] = match (last.thread, first.thread) {
+                        (0, _) => 0,
+                        (_, 0) => narrow(&last),
+                        _ => narrow(&first) | MANY,
+                    };
+                    h.read_site[i] = last.site;
+                    h.last[i] = if last.thread == 0 { 0 } else { narrow(&last) & THREAD };
+                } else {
+                    h.write[i] = full | WIDE;
+                    self.wide.insert(key, wide);
+                }
+            }
+            Key::Global(region, word) => {
+                let (g, i) = (&mut self.global[region], word as usize);
+                let pack = |r: &Record| {
+                    if r.thread == 0 { 0 } else { ((r.thread - 1) / per + 1) << 32 | u64::from(narrow(r)) }
+                };
+                if fits {
+                    self.wide.remove(&key);
+                    g.write[i] = pack(&cell.write);
+                    g.write_site[i] = cell.write.site;
+                    if let Some(read) = g.read.get_mut(i) {
+                        let [last, first] = cell.reads;
+                        *read = match (last.thread, first.thread) {
+                            (0, _) => 0,
+                            (_, 0) => pack(&last),
+                            _ => pack(&first) | u64::from(MANY),
+                        };
+                        g.last[i] = pack(&last);
+                        g.read_site[i] = last.site;
+                    }
+                } else {
+                    g.write[i] = u64::from(WIDE);
+                    self.wide.insert(key, wide);
+                }
+            }
+        }
+    }
+
+    /// Marks a word of shared memory as initialised throughout, or says whether it is.
+    pub(crate) fn full(&mut self, slot: usize, word: u64, set: bool) -> bool {
+        let Some(w) = self.slots[slot].shadow.write.get_mut(word as usize) else { return false };
+        if set {
+            *w |= FULL;
+        }
+        *w & FULL != 0
     }
 
     /// Checks one cell and records the access in it.
@@ -386,7 +595,8 @@ impl Races {
             return;
         }
         let released = if releases {
-            let all = self.full(a.slot, t);
+            self.go_exact(a.slot);
+            let all = self.knowledge(a.slot, t);
             self.slots[a.slot].threads[t].sub += 1;
             Some((all, a.scope == Some(Scope::Cta)))
         } else {
