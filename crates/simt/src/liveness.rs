@@ -2,7 +2,8 @@
 //!
 //! NVRTC writes nearly every value to a register of its own; packing those that are never live together into
 //! the same slots keeps a warp's frame in the first-level cache. Divergence does no harm: a slot holds 32
-//! independent lanes, and each lane follows one path on which the two registers are not live together. A guarded
+//! independent lanes, and each lane follows one path on which the two registers are not live together; for that,
+//! registers of different widths never share a slot (lane k of the one would be two lanes of the other). A guarded
 //! write counts as a read too, since lanes without the guard keep the old value.
 
 use assay_ptx::{Base, Function, Instr, Op, Operand, RegId};

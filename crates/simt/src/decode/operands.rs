@@ -38,12 +38,15 @@ impl Frame {
     pub(crate) fn new(f: &Function) -> Option<Frame> {
         let kinds: Vec<Kind> = f.registers.iter().map(|r| kind_of(r.ty)).collect::<Option<_>>()?;
         let spans = liveness::intervals(f);
-        let width = |r: usize| match kinds[r] {
-            Kind::Pred => 0,
-            Kind::W32 => 1,
-            Kind::W64 => 2,
+        // Each width has slots of its own: lane k of a wide register overlaps lanes 2k and 2k + 1 of a narrow one, and
+        // a fragment that is behind another must not touch what the other one's lanes hold.
+        let of = |kind: Kind, units: u32| {
+            let kinds = &kinds;
+            move |r: usize| if kinds[r] == kind { units } else { 0 }
         };
-        let (at, units) = liveness::assign(&spans, width);
+        let (narrow, narrow_units) = liveness::assign(&spans, of(Kind::W32, 1));
+        let (wide, wide_units) = liveness::assign(&spans, of(Kind::W64, 2));
+        let units = narrow_units.checked_add(wide_units)?;
         // Predicates are one word each: not worth packing.
         let mut end = SINK_BYTES.checked_add(units.checked_mul(SLOT)?)?;
         let mut registers = Vec::with_capacity(kinds.len());
@@ -53,7 +56,8 @@ impl Frame {
                     end = end.checked_add(4)?;
                     end - 4
                 }
-                Kind::W32 | Kind::W64 => SINK_BYTES + at[r] * SLOT,
+                Kind::W32 => SINK_BYTES + narrow[r] * SLOT,
+                Kind::W64 => SINK_BYTES + (narrow_units + wide[r]) * SLOT,
             };
             registers.push(Slot { at, kind: *kind, negated: false });
         }
