@@ -203,6 +203,8 @@ pub fn measure(context: &Context<'_>, compiler: &Compiler, problem: &Problem) ->
     let candidates = filter::sort(problem, compiler, &context.compile_options, &original, &shapes, mutants, &|n| {
         progress.step(n);
     })?;
+    // Ctrl-C also reaches the compile workers; what they then failed to compile must not count.
+    context.check_interrupt()?;
     context.add_compile_time(started.elapsed(), compiled);
 
     let distinct: Vec<&Candidate> =

@@ -35,6 +35,8 @@ fn serve() -> io::Result<()> {
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_DUMPABLE, 0);
+        // Ctrl-C goes to the whole process group; what it means is for the process that asked to decide.
+        libc::signal(libc::SIGINT, libc::SIG_IGN);
     }
     limit(libc::RLIMIT_CORE, 0)?;
     let mut input = BufReader::new(move_away(0)?);

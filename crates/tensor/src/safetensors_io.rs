@@ -77,12 +77,18 @@ pub fn write_atomic(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<(
     write_file_atomic(path, &bytes)
 }
 
-/// Writes `bytes` to `path` whole or not at all.
+/// Writes `bytes` to `path` whole or not at all. Behind a symbolic link, the file that it names is written.
 ///
 /// # Errors
-/// `Io` with the system's answer; the temporary file is removed.
+/// `Io` with the system's answer; the temporary file is removed. Also where something other than a regular file is
+/// there: a rename would put a file in the place of a device or a pipe.
 pub fn write_file_atomic(path: &Path, bytes: &[u8]) -> Result<(), TensorError> {
     let io = |source| TensorError::Io { action: "write", path: path.to_owned(), source };
+    let path = match fs::metadata(path) {
+        Ok(m) if !m.is_file() => return Err(io(std::io::Error::other("not a regular file"))),
+        Ok(_) => &fs::canonicalize(path).map_err(io)?,
+        Err(_) => path,
+    };
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);

@@ -1,6 +1,7 @@
 //! Full and unwritable disks: exit 74, nothing half-written, and a run that continues once there is space.
 
 use std::fs::File;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -112,6 +113,26 @@ fn saving_to_a_full_disk_ends_with_74_and_leaves_no_file() {
     Running::start(&mut save(&to)).finish().exits(74);
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "precious");
     assert_eq!(files(disk.path()), ["out.safetensors"]);
+}
+
+#[test]
+fn saving_replaces_no_pipe_no_folder_and_no_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    Running::start(&mut save(&pipe)).finish().exits(74).says(&["pipe", "not a regular file"]);
+    Running::start(&mut save(dir.path())).finish().exits(74).says(&["not a regular file"]);
+    assert!(std::fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo(), "the pipe is still one");
+    let (file, link) = (dir.path().join("real"), dir.path().join("link"));
+    std::fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    Running::start(&mut save(&link)).finish().exits(0);
+    assert!(
+        std::fs::symlink_metadata(&link).unwrap().is_symlink()
+            && std::fs::metadata(&file).unwrap().len() > 400_000
+    );
+    assert_eq!(files(dir.path()), ["link", "pipe", "real"]);
 }
 
 #[test]

@@ -131,6 +131,20 @@ fn ctrl_c_while_mutants_compile_costs_no_mutant() {
 }
 
 #[test]
+fn a_killed_audit_leaves_no_compile_worker_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let mut running = Running::start(&mut audit(PROBLEMS, &run, &["--jobs", "2"]));
+    running.wait_until("the baseline is evaluated", || evaluations(&run) > 0);
+    running.kill_alone();
+    let killed = Instant::now();
+    while running.group_lives() {
+        assert!(killed.elapsed() < Duration::from_secs(5), "a process of the run lives on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn a_second_process_on_a_folder_in_use_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");

@@ -86,6 +86,25 @@ impl Running {
         );
     }
 
+    /// Kills the command alone, with no chance to tidy up; what it started goes on.
+    pub fn kill_alone(&mut self) {
+        self.child.kill().expect("kill");
+        self.child.wait().expect("wait");
+    }
+
+    /// Is there still a process of the command's group, other than those that only wait to be reaped?
+    pub fn group_lives(&self) -> bool {
+        let group = self.child.id().to_string();
+        let stats = std::fs::read_dir("/proc").expect("/proc").flatten().map(|e| e.path().join("stat"));
+        stats.filter_map(|stat| std::fs::read_to_string(stat).ok()).any(|stat| {
+            // `pid (name) state parent group …`; the name may hold anything.
+            let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+            let mut words = after_name.split(' ');
+            let (state, of) = (words.next(), words.nth(1));
+            of == Some(group.as_str()) && state != Some("Z")
+        })
+    }
+
     /// Sleeps until `ready` says so.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, mut ready: impl FnMut() -> bool) {
