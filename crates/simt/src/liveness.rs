@@ -177,8 +177,8 @@ pub(crate) fn intervals(f: &Function) -> Vec<Option<(usize, usize)>> {
         live_in[b].each(|r| touch(r, starts[b]));
         // Live out of a block: to the end of its last instruction, and no slot may be reused there.
         live_out[b].each(|r| touch(r, end(b) - 1));
-        for k in starts[b]..end(b) {
-            du[k].0.iter().chain(&du[k].1).for_each(|r| touch(*r, k));
+        for (k, (defs, uses)) in du.iter().enumerate().take(end(b)).skip(starts[b]) {
+            defs.iter().chain(uses).for_each(|r| touch(*r, k));
         }
     }
     out

@@ -125,10 +125,191 @@ fn cases(folder: &str) -> Vec<PathBuf> {
 fn located(text: &str) -> String {
     let mut out = String::new();
     let mut depth = 0i32;
-    for (k, line) in text.lines()
-            .filter_map(|l| l.split_once("digest ").map(|(_, d)| d.to_owned()))
-            .filter(|d| d.contains(".ptx "))
-            .collect::<Vec<_>>()
+    for (k, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or("").trim();
+        let directive = code.starts_with('.') || code.is_empty();
+        if code.starts_with(".loc\t") || code.starts_with(".loc ") || code.starts_with(".file") {
+            out.push('\n');
+            continue;
+        }
+        let bare = code.trim_start_matches(['{', '}']).trim();
+        let instruction = depth > 0
+            && !directive
+            && code.ends_with(';')
+            && bare.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
+            && !bare.starts_with("prototype");
+        if instruction {
+            let at = line.find(bare).unwrap_or(0);
+            out.push_str(&line[..at]);
+            out.push_str(&format!(".loc 1 {} 0 ", k + 1));
+            out.push_str(&line[at..]);
+        } else {
+            out.push_str(line);
+        }
+        out.push('\n');
+        depth += code.matches('{').count() as i32 - code.matches('}').count() as i32;
+    }
+    out.push_str("\n.file 1 \"case.ptx\"\n");
+    out
+}
+
+/// The findings that the comments ask for: kind and line.
+fn wanted(text: &str, word: &str) -> BTreeSet<(String, Option<u32>)> {
+    let mut out = BTreeSet::new();
+    for (k, line) in text.lines().enumerate() {
+        let Some((_, note)) = line.split_once("//~") else { continue };
+        let up = note.chars().take_while(|c| *c == '^').count();
+        let nowhere = note.starts_with('|');
+        let note = note.trim_start_matches(['^', '|']).trim();
+        let Some(rest) = note.strip_prefix(word) else { continue };
+        for kind in rest.trim().split(',') {
+            let line = (!nowhere).then_some((k + 1 - up) as u32);
+            out.insert((kind.trim().to_owned(), line));
+        }
+    }
+    out
+}
+
+fn options(case: &Case, schedule: Schedule, seed: u64) -> Options {
+    Options {
+        memory: match case.memory.as_deref() {
+            None | Some("strict") => Memory::Strict,
+            Some("arena") => Memory::Arena,
+            Some(other) => panic!("memory `{other}`"),
+        },
+        fill: match case.fill.as_deref() {
+            None | Some("noise") => Fill::Noise,
+            Some("zeros") => Fill::Zeros,
+            Some("nan") => Fill::Nan,
+            Some(other) => panic!("fill `{other}`"),
+        },
+        sanitize: match case.sanitize.as_deref() {
+            None | Some("all") => Sanitize::ALL,
+            Some("races") => Sanitize { races: true, ..Sanitize::OFF },
+            Some("off") => Sanitize::OFF,
+            Some(other) => panic!("sanitize `{other}`"),
+        },
+        schedule,
+        seed,
+        fill_seed: seed,
+        instruction_budget: case.budget.unwrap_or(3_000_000),
+        ..Options::default()
+    }
+}
+
+struct Ran {
+    outcome: Outcome,
+    buffers: Vec<Vec<u8>>,
+}
+
+fn run(case: &Case, loaded: &Arc<Loaded>, options: Options) -> Ran {
+    let kernel = case.kernel.clone().unwrap_or_else(|| loaded.kernels().next().expect("a kernel").to_owned());
+    let mut session = Session::new(Arc::clone(loaded), options);
+    let mut pointers: Vec<(String, Ptr)> = Vec::new();
+    for b in &case.buffer {
+        let size = b.len * b.dtype.size_bytes();
+        let list: Option<Vec<u8>> = match &b.init {
+            None => None,
+            Some(toml::Value::String(s)) => match s.as_str() {
+                "uninit" => None,
+                "zeros" => Some(vec![0; size as usize]),
+                "arange" => {
+                    let element = |i| {
+                        let v = if b.dtype.is_float() {
+                            toml::Value::Float(i as f64)
+                        } else {
+                            toml::Value::Integer(i)
+                        };
+                        encode(b.dtype, &v)
+                    };
+                    Some((0..b.len as i64).flat_map(element).collect())
+                }
+                other => panic!("init `{other}`"),
+            },
+            Some(toml::Value::Array(a)) => Some(a.iter().flat_map(|v| encode(b.dtype, v)).collect()),
+            Some(other) => panic!("init `{other}`"),
+        };
+        let role = match b.role.as_deref() {
+            None | Some("output") => Role::Output,
+            Some("input") => Role::Input,
+            Some("scratch") => Role::Scratch,
+            Some(other) => panic!("role `{other}`"),
+        };
+        let init = list.as_deref().map_or(Init::Uninit, Init::Bytes);
+        let mut spec = BufferSpec::new(&b.name, size, role, b.dtype, init);
+        spec.official_bytes = b.official.map_or(size, |n| n * b.dtype.size_bytes());
+        pointers.push((b.name.clone(), session.alloc(spec).expect("room")));
+    }
+    let args: Vec<Arg> = case
+        .args
+        .iter()
+        .map(|a| match a.strip_prefix('&') {
+            Some(rest) => {
+                let (name, offset) = rest.split_once('+').unwrap_or((rest, "0"));
+                let p = pointers.iter().find(|(n, _)| n == name).expect("a buffer of that name").1;
+                Arg::Pointer(p, offset.parse().expect("an offset"))
+            }
+            None => {
+                let (ty, v) = a.split_once(':').expect("type:value");
+                let v: toml::Value = v
+                    .parse::<i64>()
+                    .map_or_else(|_| toml::Value::Float(v.parse().expect("a number")), toml::Value::Integer);
+                Arg::Bytes(encode(ty.parse().expect("a dtype"), &v))
+            }
+        })
+        .collect();
+    let mut outcome = session.launch(&LaunchSpec {
+        kernel: &kernel,
+        grid: case.grid,
+        block: case.block,
+        dynamic_shared: case.shared,
+        args: &args,
+    });
+    if !outcome.faulted() && outcome.status != Status::Exhausted {
+        outcome.findings.extend(session.finish());
+    }
+    let buffers = pointers.iter().map(|(_, p)| session.read(*p).to_vec()).collect();
+    Ran { outcome, buffers }
+}
+
+fn read_case(path: &Path) -> (String, Case) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let toml = std::fs::read_to_string(path.with_extension("toml")).unwrap();
+    let case: Case = toml::from_str(&toml).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    (text, case)
+}
+
+fn load(path: &Path, text: &str) -> Result<Arc<Loaded>, LoadError> {
+    let module =
+        assay_ptx::parse_module(&located(text)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let loaded = Loaded::new(&module)?;
+    for k in loaded.kernels() {
+        loaded.check(k)?;
+    }
+    Ok(Arc::new(loaded))
+}
+
+fn check_buffers(name: &str, case: &Case, ran: &Ran) {
+    for (b, got) in case.buffer.iter().zip(&ran.buffers) {
+        let size = b.dtype.size_bytes() as usize;
+        let mut want: Vec<u64> = Vec::new();
+        if let Some(list) = &b.expect {
+            want = list.iter().map(|v| bits(&encode(b.dtype, v))).collect();
+        }
+        if let Some(v) = &b.expect_all {
+            want = vec![bits(&encode(b.dtype, v)); b.len as usize];
+        }
+        if let Some(list) = &b.expect_bits {
+            want = list.iter().map(|v| u64::from_str_radix(v, 16).expect("hexadecimal")).collect();
+        }
+        for (k, w) in want.iter().enumerate() {
+            let g = bits(&got[k * size..(k + 1) * size]);
+            assert_eq!(
+                g,
+                *w,
+                "{name}: `{}`[{k}] is {g:#x}, expected {w:#x}; all: {:x?}",
+                b.name,
+                got.chunks(size).map(bits).collect::<Vec<_>>()
             );
         }
     }
@@ -260,8 +441,11 @@ fn the_portable_variant_gives_the_same_bits() {
             .output()
             .expect("this test's own binary runs");
         let text = String::from_utf8(out.stdout).unwrap();
-        // The harness may put its own words before the first line.
-        text.lines().filter_map(|l| l.split_once("digest ").map(|(_, d)| d.to_owned())).collect::<Vec<_>>()
+        // The harness may put its own words before a line's beginning.
+        text.lines()
+            .filter_map(|l| l.split_once("digest ").map(|(_, d)| d.to_owned()))
+            .filter(|d| d.contains(".ptx "))
+            .collect::<Vec<_>>()
     };
     let (native, portable) = (digests("auto"), digests("portable"));
     assert_eq!(native.len(), cases("pass").len());

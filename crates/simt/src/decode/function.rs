@@ -106,9 +106,9 @@ impl<'m> Decoder<'_, 'm> {
             }
         }
         let mut starts = Vec::with_capacity(self.f.body.len());
-        for at in 0..self.f.body.len() {
+        for (at, leads) in leader.iter().enumerate().take(self.f.body.len()) {
             self.at = at;
-            if leader[at] {
+            if *leads {
                 self.known.clear();
             }
             starts.push(self.out.len() as u32);

@@ -140,10 +140,10 @@ pub(crate) fn kernel(m: &Module, entry: FuncId, variant: Variant) -> Result<Kern
             for o in &i.operands {
                 symbols(o, &mut |s| match s {
                     SymbolRef::Function(id) => reach(id),
-                    SymbolRef::Module(id) if m.variables[id.index()].space == Space::Shared => {
-                        if !shared_used.contains(&id) {
-                            shared_used.push(id);
-                        }
+                    SymbolRef::Module(id)
+                        if m.variables[id.index()].space == Space::Shared && !shared_used.contains(&id) =>
+                    {
+                        shared_used.push(id);
                     }
                     _ => {}
                 });

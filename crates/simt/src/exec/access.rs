@@ -1,5 +1,6 @@
 //! Memory accesses that handlers hand over: every space, atomics, findings, detectors.
 #![warn(clippy::arithmetic_side_effects)]
+#![allow(clippy::needless_range_loop, reason = "lanes index several arrays at once")]
 
 use assay_ptx::{AtomOp, Space, Ty};
 

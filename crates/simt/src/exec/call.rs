@@ -15,7 +15,6 @@ const MAX_LOCAL_BYTES: u64 = 1 << 20;
 const MAX_STRING: usize = 4096;
 
 impl Exec<'_> {
-    #[expect(clippy::too_many_arguments, reason = "the place of an instruction and the instruction")]
     pub(super) fn call(&mut self, slot: usize, wi: usize, fi: usize, ci: u32, at: u32, op: &CallOp) -> Step {
         let f = self.blocks[slot].warps[wi].fragments[fi];
         let target = match &op.callee {

@@ -1,5 +1,6 @@
 //! Vectorised arithmetic. Each form here has the same result as its lane function in [`crate::semantics`], which
 //! a test checks over edge values and random bits.
+#![expect(clippy::neg_cmp_op_on_partial_ord, reason = "the unordered comparisons are complements")]
 
 use assay_ptx::{Cmp, Half, Instr, Mods, Op, Rounding, Ty};
 

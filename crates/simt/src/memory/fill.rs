@@ -47,10 +47,12 @@ impl Pattern {
     }
 
     fn noise(self, bytes: &mut [u8], from: u64) {
+        // Sizes are powers of two: shifts and masks cannot go wrong.
         let size = self.dtype.size_bytes();
+        let (shift, below) = (size.trailing_zeros(), size.wrapping_sub(1));
         let element = |i: u64| mix((i as u32) ^ mix(self.seed ^ ((i >> 32) as u32)));
-        let first = from / size;
-        let misaligned = from % size != 0;
+        let first = from >> shift;
+        let misaligned = from & below != 0;
         match self.dtype {
             DType::F32 if !misaligned => {
                 // The seed part is constant unless the index passes 2^32 elements.
@@ -75,8 +77,8 @@ impl Pattern {
                 let mut at = from;
                 let mut rest = bytes;
                 while !rest.is_empty() {
-                    let v = self.element_bytes(element(at / size));
-                    let skip = (at % size) as usize;
+                    let v = self.element_bytes(element(at >> shift));
+                    let skip = (at & below) as usize;
                     let n = (size as usize).saturating_sub(skip).min(rest.len());
                     let (head, tail) = rest.split_at_mut(n);
                     head.copy_from_slice(&v[skip..skip.saturating_add(n)]);

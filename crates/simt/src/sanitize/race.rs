@@ -106,6 +106,7 @@ enum Key {
 pub(crate) struct Races {
     threads_per_block: u64,
     slots: Vec<Slot>,
+    #[expect(clippy::vec_box, reason = "warps hold pointers to the views while more are added")]
     views: Vec<Box<View>>,
     global: Vec<GlobalShadow>,
     region_views: Vec<RegionView>,
@@ -304,10 +305,8 @@ impl Races {
         let s = &self.slots[slot];
         let thread = r.thread - 1;
         let block = thread / self.threads_per_block;
-        if block == s.linear {
-            if r.clock.epoch < s.epoch || thread % self.threads_per_block == t as u64 {
-                return true;
-            }
+        if block == s.linear && (r.clock.epoch < s.epoch || thread % self.threads_per_block == t as u64) {
+            return true;
         }
         s.threads[t].know.covers(block, thread, r.clock) || s.know.covers(block, thread, r.clock)
     }

@@ -31,14 +31,7 @@ pub(crate) fn ex2(a: u32) -> u32 {
 pub(crate) fn ex2_lane<S: Simd>(a: u32) -> u32 {
     let x = f32::from_bits(a);
     // Beyond these limits the result is infinite or zero in any case; NaN passes through the final select.
-    let c = if x > 129.0 {
-        129.0
-    } else if x < -151.0 {
-        -151.0
-    } else {
-        x
-    };
-    let c = if c == c { c } else { 0.0 };
+    let c = if x.is_nan() { 0.0 } else { x.clamp(-151.0, 129.0) };
     let shifted = c + 12_582_912.0;
     let n = shifted - 12_582_912.0;
     let r = c - n;
