@@ -163,10 +163,10 @@ fn unit(name: &str, parsed: &Parsed) -> Unit {
 }
 
 /// Compiles every mutant and sorts it. The order of the answer is that of `mutants`; `step` is called with the number
-/// of mutants done.
+/// of mutants done, before and after each batch, and may stop the work.
 ///
 /// # Errors
-/// `Input` where the compiler itself cannot be started.
+/// `Input` where the compiler itself cannot be started; what `step` gives.
 pub fn sort(
     problem: &Problem,
     compiler: &Compiler,
@@ -174,15 +174,16 @@ pub fn sort(
     original: &Version,
     shapes: &Shapes,
     mutants: Vec<Mutant>,
-    step: &(dyn Fn(u64) + Sync),
+    step: &(dyn Fn(u64) -> Result<(), CampaignError> + Sync),
 ) -> Result<Vec<Candidate>, CampaignError> {
     let chunks: Vec<&[Mutant]> = mutants.chunks(BATCH).collect();
     let compiled: Vec<Vec<(Option<Version>, Sorted)>> = chunks
         .par_iter()
         .map(|chunk| {
-            let done = compile_chunk(problem, compiler, options, shapes, chunk);
-            step(chunk.len() as u64);
-            done
+            step(0)?;
+            let done = compile_chunk(problem, compiler, options, shapes, chunk)?;
+            step(chunk.len() as u64)?;
+            Ok(done)
         })
         .collect::<Result<_, CampaignError>>()?;
     let mut first: HashMap<String, String> = HashMap::new();

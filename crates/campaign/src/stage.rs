@@ -201,7 +201,9 @@ pub fn measure(context: &Context<'_>, compiler: &Compiler, problem: &Problem) ->
     let started = std::time::Instant::now();
     let compiled = mutants.len() as u64;
     let candidates = filter::sort(problem, compiler, &context.compile_options, &original, &shapes, mutants, &|n| {
+        context.check_interrupt()?;
         progress.step(n);
+        Ok(())
     })?;
     // Ctrl-C also reaches the compile workers; what they then failed to compile must not count.
     context.check_interrupt()?;

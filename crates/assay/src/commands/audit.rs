@@ -60,7 +60,7 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         seed: common.seed,
         install: tools::install(&bar)?,
         worker: tools::worker()?,
-        interrupt: interrupt()?,
+        interrupt: interrupt(&folder)?,
     };
     let finished = run_audit(&config, &bar);
     bar.finish();
@@ -179,14 +179,25 @@ fn default_folder() -> PathBuf {
     PathBuf::from("assay-runs").join(format!("audit-{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}"))
 }
 
-/// A flag that Ctrl-C or a termination signal sets; the second one ends the process at once.
-fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
+/// How long the stages have to end by themselves after Ctrl-C; a batch in the compiler can take longer.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(1200);
+
+/// A flag that Ctrl-C or a termination signal sets. Where the stages do not end soon, the process does: whatever is
+/// evaluated is committed. The second signal ends it at once.
+fn interrupt(folder: &Path) -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&flag);
+    let message = CampaignError::Interrupted { path: folder.to_owned() }.to_string();
     ctrlc::set_handler(move || {
         if set.swap(true, Ordering::SeqCst) {
             std::process::exit(Exit::Interrupted as i32);
         }
+        let message = message.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(PATIENCE);
+            output::say(format_args!("error: {message}"));
+            std::process::exit(Exit::Interrupted as i32);
+        });
     })
     .map_err(|e| Failure::bug(format!("signal handler: {e}")))?;
     Ok(flag)
