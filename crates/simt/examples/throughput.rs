@@ -23,7 +23,11 @@ fn now() -> f64 {
     let own = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = own.and_then(|s| s.split(' ').next()?.parse::<f64>().ok());
     nanoseconds.map_or_else(
-        || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64()),
+        || {
+            std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0.0, |d| d.as_secs_f64())
+        },
         |n| n * 1e-9,
     )
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use assay_ptx::{AtomOp, BarRed, MatchMode, Scope, Semantics, ShflMode, Space, Special, Ty, VoteMode};
 
+use crate::handlers::chain::ChainOp;
 use crate::semantics::LaneFn;
 use crate::warp::Decoded;
 
@@ -199,6 +200,7 @@ pub(crate) enum Cold {
     Ret,
     Exit,
     Bar(BarOp),
+    Chain(ChainOp),
     Warp(WarpOp),
     Fence { scope: Scope },
     Trap,

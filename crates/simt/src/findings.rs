@@ -248,19 +248,30 @@ pub(crate) struct Collector {
 const CAP: usize = 64;
 
 impl Collector {
-    /// Adds `finding`, or counts it where its like is there already.
-    pub(crate) fn add(&mut self, finding: Finding) {
+    /// Adds `finding`, or counts it where its like is there already. Gives its place in the list.
+    pub(crate) fn add(&mut self, finding: Finding) -> Option<usize> {
         let same = |f: &Finding| {
             f.kind == finding.kind
                 && f.line == finding.line
                 && f.buffer == finding.buffer
                 && f.kernel == finding.kernel
         };
-        if let Some(f) = self.list.iter_mut().find(|f| same(f)) {
-            f.count = f.count.saturating_add(1);
-        } else if self.list.len() < CAP {
+        if let Some(i) = self.list.iter().position(same) {
+            self.again(i);
+            return Some(i);
+        }
+        if self.list.len() < CAP {
             self.list.push(finding);
-        } else if let Some(f) = self.list.iter_mut().rev().find(|f| f.kind == finding.kind) {
+            return Some(self.list.len() - 1);
+        }
+        let i = self.list.iter().rposition(|f| f.kind == finding.kind)?;
+        self.again(i);
+        Some(i)
+    }
+
+    /// Counts a finding once more.
+    pub(crate) fn again(&mut self, i: usize) {
+        if let Some(f) = self.list.get_mut(i) {
             f.count = f.count.saturating_add(1);
         }
     }

@@ -452,6 +452,7 @@ impl Session {
             budget: self.options.instruction_budget.saturating_sub(self.executed),
             stop: None,
             san: self.san.as_mut(),
+            reported: Default::default(),
             next_block: 0,
             total_blocks,
         };

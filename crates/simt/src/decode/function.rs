@@ -5,6 +5,7 @@ use assay_ptx::{
     Special, SymbolRef, Ty,
 };
 
+use super::fuse::{self, Tag};
 use super::operands::{Frame, kind_of};
 use super::{BUILTINS, Context, LocalFrame, invalid, local_frame, unsupported};
 use crate::code::{
@@ -12,7 +13,7 @@ use crate::code::{
     Value, WarpOp,
 };
 use crate::error::LoadError;
-use crate::handlers::{alu, control, generic, memory};
+use crate::handlers::{alu, chain, control, generic, memory};
 use crate::lanes::{Pair, op1, op2};
 use crate::liveness::defs_uses;
 use crate::memory::{FUNCTION_WINDOW, LOCAL_WINDOW, OFFSET_BITS, OFFSET_MASK, SHARED_WINDOW};
@@ -29,6 +30,7 @@ struct Emitted {
     checked: Option<Handler>,
     /// PTX instruction.
     origin: u32,
+    tag: Tag,
 }
 
 struct Decoder<'c, 'm> {
@@ -119,9 +121,9 @@ impl<'m> Decoder<'_, 'm> {
                 self.known.retain(|(base, _)| *base >= end || base + 256 <= slot.at);
             }
         }
+        self.fuse(&mut starts, &leader);
         // Branch targets: from PTX indices to distances.
         for k in 0..self.out.len() {
-            let origin = self.out[k].origin as usize;
             let e = &mut self.out[k];
             if e.d.aux == TARGET_IN_OFF {
                 let target = starts[e.d.off as usize];
@@ -131,7 +133,6 @@ impl<'m> Decoder<'_, 'm> {
                 e.d.off = 2;
                 e.d.aux = 0;
             }
-            let _ = origin;
         }
         for c in &mut self.cold {
             if let Cold::Brx { targets, .. } = c {
@@ -141,6 +142,40 @@ impl<'m> Decoder<'_, 'm> {
             }
         }
         Ok(())
+    }
+
+    /// Puts chains before the instructions that they stand for.
+    fn fuse(&mut self, starts: &mut [u32], leader: &[bool]) {
+        let tags: Vec<Tag> = self.out.iter().map(|e| e.tag).collect();
+        let origin: Vec<u32> = self.out.iter().map(|e| e.origin).collect();
+        let chains = fuse::chains(&tags, &origin, &self.frame.spans, leader);
+        if chains.is_empty() {
+            return;
+        }
+        // Each instruction moves by the chains before it; a jump to a chain's first instruction goes to the chain.
+        let moved = |k: u32| k + chains.range(..k as usize).count() as u32;
+        starts.iter_mut().for_each(|s| *s = moved(*s));
+        for n in &mut self.narrow {
+            n.0 = moved(n.0) + u32::from(chains.contains_key(&(n.0 as usize)));
+        }
+        let old = std::mem::take(&mut self.out);
+        for (k, e) in old.into_iter().enumerate() {
+            if let Some(c) = chains.get(&k) {
+                let mut d = self.blank();
+                d.f = chain::pair().pick(self.cx.variant);
+                (d.a, d.b, d.class, d.e) = (c.bases.0, c.bases.1, c.classes.0, c.classes.1);
+                (d.c, d.d) = (c.addend, c.dest);
+                d.aux = self.cold.len() as u32;
+                self.cold.push(Cold::Chain(c.op.clone()));
+                self.out.push(Emitted {
+                    d,
+                    checked: Some(generic::nothing),
+                    origin: e.origin,
+                    tag: Tag::Other,
+                });
+            }
+            self.out.push(e);
+        }
     }
 
     fn finish(self) -> Code {
@@ -213,7 +248,7 @@ impl<'m> Decoder<'_, 'm> {
             d.g = d.f;
             d.f = generic::guarded;
         }
-        self.out.push(Emitted { d, checked, origin: self.at as u32 });
+        self.out.push(Emitted { d, checked, origin: self.at as u32, tag: Tag::Other });
     }
 
     /// Emits an instruction for the executor; a guard becomes a branch around it, since it may wait or leave.
@@ -223,13 +258,13 @@ impl<'m> Decoder<'_, 'm> {
             d.f = control::branch_if;
             d.guard = guard ^ NEGATED;
             d.aux = SKIP_ONE;
-            self.out.push(Emitted { d, checked: None, origin: self.at as u32 });
+            self.out.push(Emitted { d, checked: None, origin: self.at as u32, tag: Tag::Other });
         }
         let mut d = self.blank();
         d.f = generic::to_cold;
         d.aux = self.cold.len() as u32;
         self.cold.push(cold);
-        self.out.push(Emitted { d, checked: None, origin: self.at as u32 });
+        self.out.push(Emitted { d, checked: None, origin: self.at as u32, tag: Tag::Other });
         self.known.clear();
     }
 
@@ -489,6 +524,7 @@ impl<'m> Decoder<'_, 'm> {
             d.b = sources.get(1).map_or(0, |s| s.at);
             d.c = sources.get(2).map_or(0, |s| s.at);
             self.emit(d, None);
+            self.tag_product(i, d);
             return Ok(());
         }
         // A narrow result in a wider register (`cvt`): extended by its sign, and clean above the register.
@@ -504,6 +540,20 @@ impl<'m> Decoder<'_, 'm> {
         };
         self.emit_lane(LaneOp { f, sources, dest, second });
         Ok(())
+    }
+
+    /// Marks `fma.rn.f32` of two registers for the search of chains.
+    fn tag_product(&mut self, i: &Instr, d: Decoded) {
+        let plain = i.op == Op::Fma
+            && i.ty() == Some(Ty::F32)
+            && i.guard.is_none()
+            && !(i.mods.ftz || i.mods.sat || i.mods.relu || i.mods.oob)
+            && i.mods.rounding == Some(assay_ptx::Rounding::Rn);
+        if let ([Operand::Reg(dest), Operand::Reg(a), Operand::Reg(b), ..], true) = (&i.operands[..], plain)
+            && let Some(e) = self.out.last_mut()
+        {
+            e.tag = Tag::Fma { reg: dest.0, dest: d.d, factors: [a.0, b.0], addend: d.c };
+        }
     }
 
     fn mov(&mut self) -> Result<()> {
@@ -732,7 +782,7 @@ impl<'m> Decoder<'_, 'm> {
             }
             None => d.f = control::branch,
         }
-        self.out.push(Emitted { d, checked: None, origin: self.at as u32 });
+        self.out.push(Emitted { d, checked: None, origin: self.at as u32, tag: Tag::Other });
         self.known.clear();
         Ok(())
     }
@@ -945,6 +995,7 @@ impl<'m> Decoder<'_, 'm> {
         };
         let mut d = self.blank();
         let mut checked: Handler = generic::to_memory;
+        let mut cached_form = false;
         d.f = generic::to_memory;
         d.aux = self.cold.len() as u32;
         if plain_data && base_fits && !frame_relative {
@@ -952,6 +1003,7 @@ impl<'m> Decoder<'_, 'm> {
             let guarded = i.guard.is_some();
             let cached = !guarded && self.known.contains(&(base.at, total));
             let signed = !store && size < 4 && ty.is_signed();
+            cached_form = cached;
             let form = memory::Form { store, shared, size: size as u8, count: slots.len(), signed, cached };
             if !strong {
                 checked = memory::handler(form, self.cx.variant, true).unwrap_or(generic::to_memory);
@@ -980,6 +1032,11 @@ impl<'m> Decoder<'_, 'm> {
             }
         }
         self.emit(d, Some(checked));
+        let word = !store && shared && size == 4 && !strong && i.guard.is_none() && d.class != 0;
+        if let (true, [Operand::Reg(r)], Some(e)) = (word, &elements[..], self.out.last_mut()) {
+            let cached = cached_form;
+            e.tag = Tag::Load { reg: r.0, base: base.at, offset, class: d.class, cached };
+        }
         Ok(())
     }
 

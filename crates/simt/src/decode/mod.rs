@@ -2,6 +2,7 @@
 //! instruction's handler.
 
 mod function;
+mod fuse;
 mod operands;
 
 pub(crate) use function::PARAM_WINDOW;

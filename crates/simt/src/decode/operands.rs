@@ -25,6 +25,8 @@ pub(crate) fn kind_of(ty: Ty) -> Option<Kind> {
 pub(crate) struct Frame {
     /// Slot of each register.
     pub(crate) registers: Vec<Slot>,
+    /// Where each register is live: first and last instruction.
+    pub(crate) spans: Vec<Option<(usize, usize)>>,
     /// The carry flag.
     pub(crate) flag: u32,
     end: u32,
@@ -65,6 +67,7 @@ impl Frame {
         end = end.checked_add(4)?;
         (end < 1 << 28).then_some(Frame {
             registers,
+            spans,
             flag,
             end,
             constants: BTreeMap::new(),

@@ -409,6 +409,10 @@ impl Exec<'_> {
             let address = (region as u64).saturating_add(FIRST_REGION) << OFFSET_BITS | offset;
             let (buffer, at_byte) = self.global_place(address);
             let Some(buffer) = buffer else { continue };
+            let site = self.site(ci, at);
+            if self.seen(FindingKind::InputModified, site, buffer as u64) {
+                continue;
+            }
             let name = self.memory.buffers[buffer].name.clone();
             let access = access_kind(op);
             let mut f = Finding::new(
@@ -424,7 +428,7 @@ impl Exec<'_> {
             f.size_bytes = Some(total);
             f.access = Some(access);
             self.locate(&mut f, slot, wi, k, ci, at);
-            self.findings.add(f);
+            self.report(f, site, buffer as u64);
         }
     }
 
@@ -469,19 +473,40 @@ impl Exec<'_> {
                 strong: op.strong,
                 semantics: op.semantics,
                 scope: op.scope,
-                site: self.kernel.codes[ci as usize].first_site.saturating_add(at),
+                site: self.site(ci, at),
             };
             reports.clear();
             san.access(&access, &mut |r| reports.push(r));
             for report in &reports {
-                let f = self.describe(slot, wi, k, ci, at, &access, report);
-                self.findings.add(f);
+                let (kind, place) = self.report_key(&access, report);
+                if !self.seen(kind, access.site, place) {
+                    let f = self.describe(slot, wi, k, ci, at, kind, &access, report);
+                    self.report(f, access.site, place);
+                }
             }
         }
         if san.bytes() > self.options.memory_cap_bytes {
             self.stop = Some(super::Stop::Exhausted("shadow memory passes the memory cap".into()));
         }
         self.san = Some(san);
+    }
+
+    /// The kind of a report, and a number for the buffer or variable that it is about.
+    fn report_key(&self, a: &Access, report: &Report) -> (FindingKind, u64) {
+        let race = matches!(report, Report::Race(_));
+        match a.place {
+            Where::Global { region, offset } => {
+                let address = (region as u64).saturating_add(FIRST_REGION) << OFFSET_BITS | offset;
+                let kind = if race { FindingKind::RaceGlobal } else { FindingKind::UninitReadGlobal };
+                (kind, self.global_place(address).0.map_or(u64::MAX, |b| b as u64))
+            }
+            Where::Shared { offset } => {
+                let kind = if race { FindingKind::RaceShared } else { FindingKind::UninitReadShared };
+                let names = &self.kernel.shared_names;
+                (kind, names.partition_point(|(_, from, _)| *from <= offset) as u64)
+            }
+            Where::Local { .. } => (FindingKind::UninitReadLocal, 0),
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the place of an instruction and what was found")]
@@ -492,6 +517,7 @@ impl Exec<'_> {
         lane: usize,
         ci: u32,
         at: u32,
+        kind: FindingKind,
         a: &Access,
         report: &Report,
     ) -> Finding {
@@ -512,26 +538,16 @@ impl Exec<'_> {
             Where::Local { offset } => (FindingSpace::Local, None, offset as i64),
         };
         let whose = buffer.as_ref().map_or_else(|| format!("{} memory", space.name()), |b| format!("`{b}`"));
-        let (kind, message, other) = match report {
+        let (message, other) = match report {
             Report::Uninitialised => {
-                let kind = match space {
-                    FindingSpace::Shared => FindingKind::UninitReadShared,
-                    FindingSpace::Local => FindingKind::UninitReadLocal,
-                    _ => FindingKind::UninitReadGlobal,
-                };
                 let m = format!(
                     "{} of {} bytes at offset {offset} of {whose}, which nothing wrote",
                     a.kind.noun(),
                     a.size
                 );
-                (kind, m, None)
+                (m, None)
             }
             Report::Race(o) => {
-                let kind = if space == FindingSpace::Shared {
-                    FindingKind::RaceShared
-                } else {
-                    FindingKind::RaceGlobal
-                };
                 let other_block = o.block;
                 let [gx, gy, _] = self.shape.grid;
                 let gxy = gx.saturating_mul(gy).max(1);
@@ -555,7 +571,7 @@ impl Exec<'_> {
                     line,
                     size_bytes: Some(o.size),
                 };
-                (kind, m, Some(other))
+                (m, Some(other))
             }
         };
         let mut f = Finding::new(kind, message);

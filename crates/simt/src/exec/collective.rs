@@ -59,7 +59,8 @@ impl Exec<'_> {
             // Distinct states keep the two apart; the first waits or runs now.
         }
         let outside = same & !members;
-        if outside != 0 {
+        let site = self.site(ci, at);
+        if outside != 0 && !self.seen(FindingKind::BadShuffleMask, site, 0) {
             let mut found = Finding::new(
                 FindingKind::BadShuffleMask,
                 format!(
@@ -68,7 +69,7 @@ impl Exec<'_> {
                 ),
             );
             self.locate(&mut found, slot, wi, outside.trailing_zeros() as usize, ci, at);
-            self.findings.add(found);
+            self.report(found, site, 0);
         }
         let ws = &mut self.blocks[slot].warps[wi];
         let wanted = members & ws.live;
@@ -188,12 +189,16 @@ impl Exec<'_> {
         if let Some((lane, source)) = inactive {
             let f = group.iter().find(|f| f.mask >> lane & 1 != 0).unwrap_or(&group[0]);
             let ci = self.blocks[slot].warps[wi].frames[f.frame as usize].code;
+            let site = self.site(ci, f.pc);
+            if self.seen(FindingKind::BadShuffleMask, site, 1) {
+                return;
+            }
             let mut found = Finding::new(
                 FindingKind::BadShuffleMask,
                 format!("lane {lane} reads from lane {source}, which does not take part in the shuffle"),
             );
             self.locate(&mut found, slot, wi, lane, ci, f.pc);
-            self.findings.add(found);
+            self.report(found, site, 1);
         }
     }
 }

@@ -15,11 +15,14 @@ mod collective;
 pub(crate) mod rng;
 pub(crate) mod state;
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
 use crate::code::{Cold, Kernel};
 use crate::findings::{Collector, Finding, FindingKind, ThreadId};
 use crate::memory::{GlobalMemory, TableEntry};
 use crate::options::{Fill, Memory, Options, Schedule};
-use crate::sanitize::Sanitizer;
+use crate::sanitize::{QuickHasher, Sanitizer};
 use crate::warp::{Event, LANES, NEGATED, Phase, run};
 
 use rng::Rng;
@@ -72,6 +75,8 @@ pub(crate) struct Exec<'a> {
     pub(crate) budget: u64,
     pub(crate) stop: Option<Stop>,
     pub(crate) san: Option<&'a mut Sanitizer>,
+    /// Reports made already, so that a race on every element is described once: by kind, instruction and buffer.
+    pub(crate) reported: HashMap<(FindingKind, u32, u64), Option<usize>, BuildHasherDefault<QuickHasher>>,
     /// Finished blocks may reuse their slots; blocks done so far.
     pub(crate) next_block: u64,
     pub(crate) total_blocks: u64,
@@ -262,6 +267,27 @@ impl Exec<'_> {
         ThreadId { block: self.blocks[slot].index, thread: self.shape.thread((wi * LANES + lane) as u64) }
     }
 
+    /// True (and counted) if the like was reported before.
+    pub(crate) fn seen(&mut self, kind: FindingKind, site: u32, place: u64) -> bool {
+        let Some(known) = self.reported.get(&(kind, site, place)) else { return false };
+        if let Some(i) = *known {
+            self.findings.again(i);
+        }
+        true
+    }
+
+    /// Reports a finding that [`Exec::seen`] did not know.
+    pub(crate) fn report(&mut self, finding: Finding, site: u32, place: u64) {
+        let kind = finding.kind;
+        let i = self.findings.add(finding);
+        self.reported.insert((kind, site, place), i);
+    }
+
+    /// The number of an instruction in the kernel.
+    pub(crate) fn site(&self, ci: u32, at: u32) -> u32 {
+        self.kernel.codes[ci as usize].first_site.saturating_add(at)
+    }
+
     /// Records a fault: it ends the block, and in the arena the launch.
     pub(crate) fn fault(&mut self, slot: usize, finding: Finding) {
         self.findings.add(finding);
@@ -441,7 +467,7 @@ impl Exec<'_> {
                 Step::Ended
             }
             // Done by handlers.
-            Cold::Lane(_) | Cold::Carry(_) | Cold::Memory(_) => Step::Go(at + 1),
+            Cold::Lane(_) | Cold::Carry(_) | Cold::Chain(_) | Cold::Memory(_) => Step::Go(at + 1),
         }
     }
 

@@ -41,7 +41,7 @@ unsafe fn classify64(a: *const u64, stride: u64) -> Class {
 
 /// Classifies 32-bit addresses.
 #[inline(always)]
-unsafe fn classify32(a: *const u32, stride: u32) -> Class {
+pub(crate) unsafe fn classify32(a: *const u32, stride: u32) -> Class {
     // SAFETY: a register of 32 lanes.
     let a = unsafe { &*a.cast::<[u32; LANES]>() };
     let (low, high) = (a[0], a[HALF]);

@@ -2,6 +2,7 @@
 //! one generic handler that applies a lane function for all the others.
 
 pub(crate) mod alu;
+pub(crate) mod chain;
 pub(crate) mod control;
 pub(crate) mod generic;
 pub(crate) mod memory;

@@ -3,12 +3,13 @@
 //! Histories of words live in the compact shadow ([`super::shadow`]); those that do not fit in a table of wide cells.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use assay_ptx::{Scope, Semantics};
 
 use super::clock::{Clock, Know, Shared};
 use super::shadow::{EPOCH_SHIFT, FULL, MANY, MAX_EPOCH, RegionView, THREAD, View, WIDE};
-use super::{Access, Other, Where};
+use super::{Access, Other, QuickHasher, Where};
 use crate::findings::AccessKind;
 
 /// A remembered access.
@@ -110,8 +111,8 @@ pub(crate) struct Races {
     views: Vec<Box<View>>,
     global: Vec<GlobalShadow>,
     region_views: Vec<RegionView>,
-    wide: HashMap<Key, Wide>,
-    syncs: HashMap<Key, Sync>,
+    wide: HashMap<Key, Wide, BuildHasherDefault<QuickHasher>>,
+    syncs: HashMap<Key, Sync, BuildHasherDefault<QuickHasher>>,
     bytes: u64,
 }
 
