@@ -58,13 +58,26 @@ fn check() -> anyhow::Result<()> {
 
 /// Words in backticks that look like paths of this repository. Words in capitals stand for something.
 fn paths_in(text: &str) -> BTreeSet<String> {
-    const ROOTS: [&str; 10] =
-        ["crates/", "problems/", "protocols/", "testdata/", "docs/", "benches/", "xtask/", "fuzz/", "python/", ".ci/"];
+    const ROOTS: [&str; 10] = [
+        "crates/",
+        "problems/",
+        "protocols/",
+        "testdata/",
+        "docs/",
+        "benches/",
+        "xtask/",
+        "fuzz/",
+        "python/",
+        ".ci/",
+    ];
     text.split('`')
         .skip(1)
         .step_by(2)
         .filter(|w| ROOTS.iter().any(|r| w.starts_with(r)))
-        .filter(|w| !w.contains(['*', ' ', '{', '<']) && !w.split('/').any(|p| p.len() > 1 && p.chars().all(|c| c.is_ascii_uppercase())))
+        .filter(|w| {
+            !w.contains(['*', ' ', '{', '<'])
+                && !w.split('/').any(|p| p.len() > 1 && p.chars().all(|c| c.is_ascii_uppercase()))
+        })
         .map(|w| w.trim_end_matches('/').to_owned())
         .collect()
 }
@@ -89,7 +102,8 @@ mod tests {
 
     #[test]
     fn only_words_that_look_like_our_paths_are_checked() {
-        let found = paths_in("`crates/ptx` and `cargo test`, `problems/level1/*`, `testdata/FAMILY/x`, `docs/a.md`");
+        let found =
+            paths_in("`crates/ptx` and `cargo test`, `problems/level1/*`, `testdata/FAMILY/x`, `docs/a.md`");
         assert_eq!(found.into_iter().collect::<Vec<_>>(), ["crates/ptx", "docs/a.md"]);
     }
 }

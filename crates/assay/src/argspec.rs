@@ -81,7 +81,10 @@ impl ArgSpec {
     pub fn parse(text: &str) -> Result<ArgSpec, ArgError> {
         let bad = |at: usize, what: String| ArgError { text: text.to_owned(), at, what };
         let Some(eq) = text.find('=') else {
-            return Err(bad(text.len(), "missing `=`: write NAME=VALUE, such as `x=f32[16]:arange` or `n=i32:16`".into()));
+            return Err(bad(
+                text.len(),
+                "missing `=`: write NAME=VALUE, such as `x=f32[16]:arange` or `n=i32:16`".into(),
+            ));
         };
         let name = &text[..eq];
         if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.') {
@@ -111,7 +114,9 @@ impl ArgSpec {
             };
             ArgKind::File { path: PathBuf::from(&rest[..hash]), tensor: rest[hash + 1..].to_owned() }
         } else if let Some(rest) = value.strip_prefix("bytes(") {
-            let Some(digits) = rest.strip_suffix(')') else { return Err(bad(text.len(), "missing `)`".into())) };
+            let Some(digits) = rest.strip_suffix(')') else {
+                return Err(bad(text.len(), "missing `)`".into()));
+            };
             ArgKind::Bytes(parse_hex(digits).map_err(|(k, what)| bad(at + 6 + k, what))?)
         } else {
             parse_typed(value).map_err(|(k, what)| bad(at + k, what))?
@@ -128,7 +133,10 @@ fn parse_hex(digits: &str) -> Result<Vec<u8>, (usize, String)> {
         return Err((digits.len(), "an odd number of hexadecimal digits".into()));
     }
     (0..digits.len() / 2)
-        .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).map_err(|_| (2 * i, "not hexadecimal".to_owned())))
+        .map(|i| {
+            u8::from_str_radix(&digits[2 * i..2 * i + 2], 16)
+                .map_err(|_| (2 * i, "not hexadecimal".to_owned()))
+        })
         .collect()
 }
 
@@ -143,7 +151,9 @@ fn parse_typed(value: &str) -> Result<ArgKind, (usize, String)> {
         let mut at = type_end + 1;
         if !inner[..close].trim().is_empty() {
             for part in inner[..close].split(',') {
-                shape.push(part.trim().parse().map_err(|_| (at, format!("`{}` is not an extent", part.trim())))?);
+                shape.push(
+                    part.trim().parse().map_err(|_| (at, format!("`{}` is not an extent", part.trim())))?,
+                );
                 at += part.len() + 1;
             }
         }
@@ -159,7 +169,10 @@ fn parse_typed(value: &str) -> Result<ArgKind, (usize, String)> {
         return Ok(ArgKind::Buffer { dtype, shape, generator });
     }
     let Some(number) = rest.strip_prefix(':') else {
-        return Err((value.len(), "missing a value: `:NUMBER` for a scalar, `[SHAPE]:GENERATOR` for a buffer".into()));
+        return Err((
+            value.len(),
+            "missing a value: `:NUMBER` for a scalar, `[SHAPE]:GENERATOR` for a buffer".into(),
+        ));
     };
     let bytes = scalar_bytes(dtype, number)
         .ok_or_else(|| (type_end + 1, format!("`{number}` is not a number that `{dtype}` holds")))?;
@@ -184,7 +197,8 @@ fn scalar_bytes(dtype: DType, number: &str) -> Option<Vec<u8>> {
     let v: i128 = number.parse().ok()?;
     let bits = 8 * size as u32;
     let signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
-    let (lo, hi) = if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
+    let (lo, hi) =
+        if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
     (lo..=hi).contains(&v).then(|| v.to_le_bytes()[..size].to_vec())
 }
 
@@ -204,9 +218,18 @@ mod tests {
             }
         );
         assert_eq!(kind("n=i32:-1"), ArgKind::Scalar { dtype: DType::I32, bytes: vec![255; 4] });
-        assert_eq!(kind("n=u64:18446744073709551615"), ArgKind::Scalar { dtype: DType::U64, bytes: vec![255; 8] });
-        assert_eq!(kind("a=f32:2"), ArgKind::Scalar { dtype: DType::F32, bytes: 2f32.to_le_bytes().to_vec() });
-        assert_eq!(kind("a=@f.safetensors#w"), ArgKind::File { path: "f.safetensors".into(), tensor: "w".into() });
+        assert_eq!(
+            kind("n=u64:18446744073709551615"),
+            ArgKind::Scalar { dtype: DType::U64, bytes: vec![255; 8] }
+        );
+        assert_eq!(
+            kind("a=f32:2"),
+            ArgKind::Scalar { dtype: DType::F32, bytes: 2f32.to_le_bytes().to_vec() }
+        );
+        assert_eq!(
+            kind("a=@f.safetensors#w"),
+            ArgKind::File { path: "f.safetensors".into(), tensor: "w".into() }
+        );
         assert_eq!(kind("p=null"), ArgKind::Null);
         assert_eq!(kind("p=&x+16"), ArgKind::Alias { of: "x".into(), offset_bytes: 16 });
         assert_eq!(kind("p=&x"), ArgKind::Alias { of: "x".into(), offset_bytes: 0 });

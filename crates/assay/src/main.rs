@@ -36,7 +36,9 @@ fn real_main() -> Exit {
             failure.exit
         }
         Err(_) => {
-            report(&Failure::bug("Assay stopped at a fault of its own (above); please report it with the command line"));
+            report(&Failure::bug(
+                "Assay stopped at a fault of its own (above); please report it with the command line",
+            ));
             Exit::Bug
         }
     }

@@ -21,7 +21,9 @@ impl Bar {
             bar.enable_steady_tick(Duration::from_millis(200));
         }
         // The template is a constant that indicatif accepts; its default is as good where it does not.
-        if let Ok(style) = ProgressStyle::with_template("{prefix:<34!} {bar:20} {pos:>6}/{len} {elapsed:>4} {wide_msg}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{prefix:<34!} {bar:20} {pos:>6}/{len} {elapsed:>4} {wide_msg}")
+        {
             bar.set_style(style.progress_chars("━╸ "));
         }
         Bar { bar }

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use assay_measure::{Environment, FailedBaseline, KillMatrix, Origin, Protocol, RuleInfo, Summary, SummaryInput, Timing, summarise};
+use assay_measure::{
+    Environment, FailedBaseline, KillMatrix, Origin, Protocol, RuleInfo, Summary, SummaryInput, Timing,
+    summarise,
+};
 use assay_nvrtc::{Compiler, Install, Limits, WorkerCommand};
 use assay_problems::{Problem, Recipe, targeted_recipes};
 use serde_json::{Value, json};
@@ -64,7 +67,8 @@ impl Context<'_> {
     }
 
     pub(crate) fn add_compile_time(&self, elapsed: Duration, mutants: u64) {
-        self.compile_nanos.fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.compile_nanos
+            .fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.compiled.fetch_add(mutants, Ordering::Relaxed);
     }
 
@@ -75,7 +79,8 @@ impl Context<'_> {
     /// The inputs of a problem's matrix: what the protocols ask, and its targeted recipes; each once, cheapest
     /// origin first.
     pub(crate) fn recipes(&self, problem: &Problem) -> Result<Vec<Asked>, CampaignError> {
-        let targeted: Vec<String> = targeted_recipes(problem).into_iter().map(|(r, _)| r.to_string()).collect();
+        let targeted: Vec<String> =
+            targeted_recipes(problem).into_iter().map(|(r, _)| r.to_string()).collect();
         let key = problem.key();
         let mut asked: Vec<String> = Vec::new();
         for p in self.protocols {
@@ -86,8 +91,9 @@ impl Context<'_> {
         let mut seen: BTreeMap<String, ()> = BTreeMap::new();
         let mut out: Vec<Asked> = Vec::new();
         for text in asked {
-            let recipe: Recipe =
-                text.parse().map_err(|e| CampaignError::Input(format!("recipe `{text}` of a protocol: {e}")))?;
+            let recipe: Recipe = text
+                .parse()
+                .map_err(|e| CampaignError::Input(format!("recipe `{text}` of a protocol: {e}")))?;
             // A protocol may spell a recipe in its own way; the matrix knows the canonical text.
             let canonical = recipe.to_string();
             if seen.insert(canonical.clone(), ()).is_none() {
@@ -149,7 +155,8 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
     let manifest = manifest(config);
     check_manifest(&store, &manifest, config)?;
     store.put_protocols(&config.protocols)?;
-    let compiler = Compiler::new(config.install.clone(), config.worker.clone(), config.jobs, Limits::default());
+    let compiler =
+        Compiler::new(config.install.clone(), config.worker.clone(), config.jobs, Limits::default());
     let context = Context {
         store: &store,
         progress,
@@ -312,7 +319,6 @@ fn environment(config: &AuditConfig) -> Environment {
     e.insert("extents".into(), "desk".into());
     e
 }
-
 
 /// Runs `work` with a context that keeps nothing: in memory, the built-in protocols' inputs.
 fn without_a_folder<T: Send>(

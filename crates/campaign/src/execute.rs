@@ -6,7 +6,8 @@ use std::sync::Arc;
 use assay_problems::{Plan, PlanArg, PlanOp};
 use assay_ptx::{Module, Param};
 use assay_simt::{
-    Arg, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role, Sanitize, Schedule, Session, Status,
+    Arg, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role, Sanitize, Schedule,
+    Session, Status,
 };
 use assay_tensor::{DType, Tensor};
 

@@ -209,7 +209,8 @@ pub fn sort(
 }
 
 fn same_traces(a: &Version, b: &Version) -> bool {
-    a.plans.len() == b.plans.len() && a.plans.iter().all(|(shape, plan)| b.plans.get(shape).map(trace) == Some(trace(plan)))
+    a.plans.len() == b.plans.len()
+        && a.plans.iter().all(|(shape, plan)| b.plans.get(shape).map(trace) == Some(trace(plan)))
 }
 
 fn compile_chunk(
@@ -238,14 +239,17 @@ fn compile_chunk(
                 continue;
             }
         };
-        let image = images.next().ok_or_else(|| CampaignError::Internal("the compiler lost a unit".into()))?;
+        let image =
+            images.next().ok_or_else(|| CampaignError::Internal("the compiler lost a unit".into()))?;
         out.push(match image {
             Err(e) => match e.kind {
                 CompileErrorKind::Rejected => (None, Sorted::Noncompiling(e.to_string())),
                 CompileErrorKind::TimedOut | CompileErrorKind::Crashed => {
                     (None, Sorted::Quarantined(format!("compiler: {e}")))
                 }
-                CompileErrorKind::Options | CompileErrorKind::Unavailable => return Err(compile_fault("kernel.cu", &e)),
+                CompileErrorKind::Options | CompileErrorKind::Unavailable => {
+                    return Err(compile_fault("kernel.cu", &e));
+                }
             },
             Ok(image) => match decoder.decode(&image) {
                 Ok(exe) => (Some(version(problem, p, exe, &image, shapes)), Sorted::Distinct),

@@ -44,7 +44,12 @@ pub struct Input {
 ///
 /// # Errors
 /// `Input` where the recipe does not fit the problem or the reference cannot be evaluated at these shapes.
-pub fn prepare(problem: &Problem, recipe: &Recipe, origin: Origin, targeted: bool) -> Result<Input, CampaignError> {
+pub fn prepare(
+    problem: &Problem,
+    recipe: &Recipe,
+    origin: Origin,
+    targeted: bool,
+) -> Result<Input, CampaignError> {
     let text = recipe.to_string();
     let fault = |what: String| CampaignError::Input(format!("`{}` on input `{text}`: {what}", problem.key()));
     let dims = problem.dims_for(recipe, Extents::Desk).map_err(|e| fault(e.to_string()))?;
@@ -63,7 +68,10 @@ pub fn prepare(problem: &Problem, recipe: &Recipe, origin: Origin, targeted: boo
         if let (Some(stated), Some(t)) = (stated, truth.get(name))
             && stated != t.shape
         {
-            return Err(fault(format!("the reference gives `{name}` the shape {:?}, the file states {stated:?}", t.shape)));
+            return Err(fault(format!(
+                "the reference gives `{name}` the shape {:?}, the file states {stated:?}",
+                t.shape
+            )));
         }
     }
     let distance = |outputs: &Tensors, exact: bool| -> Result<f64, CampaignError> {
@@ -79,14 +87,31 @@ pub fn prepare(problem: &Problem, recipe: &Recipe, origin: Origin, targeted: boo
     for variant in Variant::held_out() {
         controls.push((variant.name(), distance(&evaluate(variant)?, false)?));
     }
-    Ok(Input { recipe: recipe.clone(), text, origin, targeted, dims, tensors, official, truth, reference_error, variance, controls })
+    Ok(Input {
+        recipe: recipe.clone(),
+        text,
+        origin,
+        targeted,
+        dims,
+        tensors,
+        official,
+        truth,
+        reference_error,
+        variance,
+        controls,
+    })
 }
 
 /// The comparison with the largest threshold over a problem's outputs; integers exactly where `exact`.
 ///
 /// # Errors
 /// An output that is missing or of another shape or dtype, in words.
-pub fn worst(problem: &Problem, outputs: &Tensors, reference: &Tensors, exact: bool) -> Result<Comparison, String> {
+pub fn worst(
+    problem: &Problem,
+    outputs: &Tensors,
+    reference: &Tensors,
+    exact: bool,
+) -> Result<Comparison, String> {
     let options = CompareOptions { nan_ok: problem.nan_ok, exact_integers: exact };
     let mut all = Vec::new();
     for name in &problem.outputs {

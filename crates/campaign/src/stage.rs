@@ -5,19 +5,22 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_judge::EvaluationEnd;
-use assay_measure::{ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow as Scored, Origin, Tolerance, majority};
+use assay_measure::{
+    ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow as Scored, Origin, Tolerance,
+    majority,
+};
 use assay_nvrtc::Compiler;
 use assay_problems::{Extents, HostError, InputKind, Plan, Problem, Recipe, Scratch, search_recipes};
 use assay_simt::{Fill, FindingKind, Memory, Role, Sanitize, Schedule};
 use assay_tensor::DType;
 use rayon::prelude::*;
 
+use crate::CampaignError;
 use crate::audit::Context;
 use crate::execute::{Buffer, End, Mode, Run, execute};
 use crate::filter::{self, Candidate, Shapes, Sorted, Version};
 use crate::inputs::{self, Input};
 use crate::store::{EvaluationKey, EvaluationRow, MutantRow};
-use crate::CampaignError;
 
 /// Schedule seeds whose majority makes a cell where the result may depend on the schedule.
 const SEEDS: u64 = 4;
@@ -33,11 +36,16 @@ const BUDGET_FACTOR: u64 = 10;
 const BASELINE_BUDGET: u64 = 50_000_000;
 
 /// Findings after which a result may depend on the schedule.
-const HAZARDS: [FindingKind; 4] =
-    [FindingKind::RaceShared, FindingKind::RaceGlobal, FindingKind::BarrierDivergence, FindingKind::BadShuffleMask];
+const HAZARDS: [FindingKind; 4] = [
+    FindingKind::RaceShared,
+    FindingKind::RaceGlobal,
+    FindingKind::BarrierDivergence,
+    FindingKind::BadShuffleMask,
+];
 
 /// Findings that end a block in strict memory but not in the matrix's, so that what follows was not looked at.
-const CUT_SHORT: [FindingKind; 3] = [FindingKind::OobRead, FindingKind::OobWrite, FindingKind::MisalignedAccess];
+const CUT_SHORT: [FindingKind; 3] =
+    [FindingKind::OobRead, FindingKind::OobWrite, FindingKind::MisalignedAccess];
 
 /// What a problem gave.
 pub enum Outcome {
@@ -144,8 +152,10 @@ pub(crate) fn prepare<'a>(
         problem.dims_for(recipe, extents).map_err(|e| CampaignError::Input(format!("{key}: {e}")))
     };
     let official_dims = dims_at(&Recipe::official(0), Extents::Official)?;
-    let search: Vec<Recipe> =
-        search_recipes(problem, SEARCH_BUDGET).into_iter().filter(|r| recipes.iter().all(|a| a.recipe != *r)).collect();
+    let search: Vec<Recipe> = search_recipes(problem, SEARCH_BUDGET)
+        .into_iter()
+        .filter(|r| recipes.iter().all(|a| a.recipe != *r))
+        .collect();
     let mut shapes: Shapes = vec![(shape_name(&official_dims), official_dims.clone())];
     for recipe in recipes.iter().map(|a| &a.recipe).chain(&search) {
         let dims = dims_at(recipe, Extents::Desk)?;
@@ -155,8 +165,14 @@ pub(crate) fn prepare<'a>(
         }
     }
     let file = problem.kernel_file.display().to_string();
-    let original =
-        filter::compiled(problem, compiler, &context.compile_options, &file, &problem.kernel_source, &shapes)?;
+    let original = filter::compiled(
+        problem,
+        compiler,
+        &context.compile_options,
+        &file,
+        &problem.kernel_source,
+        &shapes,
+    )?;
     let official_plan = original.plans.get(&shapes[0].0).and_then(|p| p.as_ref().ok()).cloned();
     let bench = Bench {
         context,
@@ -187,7 +203,11 @@ pub fn gate_only(
 ///
 /// # Errors
 /// Bad input (its files), a compiler or disk that fails, an interrupt.
-pub fn measure(context: &Context<'_>, compiler: &Compiler, problem: &Problem) -> Result<Outcome, CampaignError> {
+pub fn measure(
+    context: &Context<'_>,
+    compiler: &Compiler,
+    problem: &Problem,
+) -> Result<Outcome, CampaignError> {
     let mut prepared = prepare(context, compiler, problem)?;
     if let Some(what) = prepared.gate()? {
         return Ok(Outcome::BaselineFailed(what));
@@ -200,11 +220,12 @@ pub fn measure(context: &Context<'_>, compiler: &Compiler, problem: &Problem) ->
     progress.stage(&format!("{}: compile", bench.key), mutants.len() as u64);
     let started = std::time::Instant::now();
     let compiled = mutants.len() as u64;
-    let candidates = filter::sort(problem, compiler, &context.compile_options, &original, &shapes, mutants, &|n| {
-        context.check_interrupt()?;
-        progress.step(n);
-        Ok(())
-    })?;
+    let candidates =
+        filter::sort(problem, compiler, &context.compile_options, &original, &shapes, mutants, &|n| {
+            context.check_interrupt()?;
+            progress.step(n);
+            Ok(())
+        })?;
     // Ctrl-C also reaches the compile workers; what they then failed to compile must not count.
     context.check_interrupt()?;
     context.add_compile_time(started.elapsed(), compiled);
@@ -258,7 +279,12 @@ impl Bench<'_> {
         fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
     ) -> Result<EvaluationRow, CampaignError> {
         let (schedule, seed) = way.name();
-        let key = EvaluationKey { mutant: mutant.into(), recipe: input.text.clone(), schedule: schedule.into(), seed };
+        let key = EvaluationKey {
+            mutant: mutant.into(),
+            recipe: input.text.clone(),
+            schedule: schedule.into(),
+            seed,
+        };
         if let Some(row) = self.known.get(&key) {
             return Ok(row.clone());
         }
@@ -328,7 +354,8 @@ impl Bench<'_> {
             });
         }
         for s in &plan.scratch {
-            let official = self.official_plan.as_ref().and_then(|p| p.scratch.iter().find(|o| o.name == s.name));
+            let official =
+                self.official_plan.as_ref().and_then(|p| p.scratch.iter().find(|o| o.name == s.name));
             let bytes = |s: &Scratch| s.len.checked_mul(s.dtype.size_bytes());
             let (Some(size), official) = (bytes(s), official.and_then(bytes)) else {
                 return fault(format!("scratch `{}` is too large", s.name));
@@ -345,7 +372,9 @@ impl Bench<'_> {
         }
         let mut outputs: Vec<(String, DType, Vec<u64>)> = Vec::new();
         for name in &problem.outputs {
-            let Some(t) = input.official.get(name) else { return fault(format!("no reference for `{name}`")) };
+            let Some(t) = input.official.get(name) else {
+                return fault(format!("no reference for `{name}`"));
+            };
             outputs.push((name.clone(), t.dtype, t.shape.clone()));
             if buffers.iter().any(|b| b.name == name) {
                 continue; // written in place
@@ -616,8 +645,9 @@ impl Bench<'_> {
         inputs: &mut Vec<Input>,
         recipes: &[Recipe],
     ) -> Result<(), CampaignError> {
-        let open: Vec<usize> =
-            (0..judged.len()).filter(|&m| judged[m].witness.is_none() && judged[m].quarantined.is_none()).collect();
+        let open: Vec<usize> = (0..judged.len())
+            .filter(|&m| judged[m].witness.is_none() && judged[m].quarantined.is_none())
+            .collect();
         if open.is_empty() || recipes.is_empty() {
             return Ok(());
         }
@@ -667,7 +697,8 @@ impl Bench<'_> {
         }
         // Columns: every used input, the first few for every mutant, the rest for those that it was found for.
         for (column, (k, mutant)) in used.into_iter().enumerate() {
-            let mut input = inputs::prepare(self.problem, &extra[k].recipe, Origin::Searched { mutant }, false)?;
+            let mut input =
+                inputs::prepare(self.problem, &extra[k].recipe, Origin::Searched { mutant }, false)?;
             input.variance = extra[k].variance;
             let for_all = column < SEARCHED_COLUMNS;
             let cells: Vec<Option<MatrixCell>> = distinct
@@ -675,7 +706,9 @@ impl Bench<'_> {
                 .zip(judged.par_iter())
                 .map(|(c, j)| {
                     let wanted = for_all || j.found_by_search == Some(k);
-                    let (Some(version), None, true) = (&c.version, &j.quarantined, wanted) else { return Ok(None) };
+                    let (Some(version), None, true) = (&c.version, &j.quarantined, wanted) else {
+                        return Ok(None);
+                    };
                     let mut fresh = Vec::new();
                     let id = &c.mutant.id;
                     let mut look = Judged::default();
@@ -711,10 +744,12 @@ impl Bench<'_> {
                     Sorted::Noncompiling(why) => ("noncompiling", why.as_str()),
                     Sorted::Duplicate(of) => ("duplicate", of.as_str()),
                     Sorted::Equivalent(why) => ("equivalent", why.as_str()),
-                    Sorted::Distinct | Sorted::Quarantined(_) => match quarantined.get(c.mutant.id.as_str()) {
-                        Some(why) => ("quarantined", *why),
-                        None => ("distinct", ""),
-                    },
+                    Sorted::Distinct | Sorted::Quarantined(_) => {
+                        match quarantined.get(c.mutant.id.as_str()) {
+                            Some(why) => ("quarantined", *why),
+                            None => ("distinct", ""),
+                        }
+                    }
                 };
                 MutantRow {
                     id: c.mutant.id.clone(),
@@ -761,7 +796,11 @@ impl Bench<'_> {
                     .iter()
                     .map(|(name, t)| ControlRun {
                         control: format!("held-out:{name}"),
-                        end: if *t <= assay_judge::PAPER_TOLERANCE { EvaluationEnd::Pass } else { EvaluationEnd::Mismatch },
+                        end: if *t <= assay_judge::PAPER_TOLERANCE {
+                            EvaluationEnd::Pass
+                        } else {
+                            EvaluationEnd::Mismatch
+                        },
                         official: Graded::at(*t),
                     })
                     .collect(),
@@ -800,9 +839,7 @@ impl Judged {
     /// Takes in the kinds that a run with detectors reported at a shape; `flag` where they are the sanitizer's verdict.
     fn note_findings(&mut self, note: &str, shape: &str, flag: bool) {
         for kind in note.split_whitespace() {
-            if HAZARDS.iter().any(|k| k.name() == kind)
-                && !self.hazards.iter().any(|h| h == shape)
-            {
+            if HAZARDS.iter().any(|k| k.name() == kind) && !self.hazards.iter().any(|h| h == shape) {
                 self.hazards.push(shape.to_owned());
             }
             if flag && !self.findings.iter().any(|k| k == kind) {
@@ -834,4 +871,3 @@ fn origin_name(o: &Origin) -> &'static str {
         Origin::Searched { .. } => "searched",
     }
 }
-

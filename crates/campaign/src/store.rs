@@ -104,7 +104,8 @@ impl Store {
         }
         let taken = || CampaignError::BadRun {
             path: folder.to_owned(),
-            what: "the folder already holds a run; add --resume to continue it, or choose another with --out".into(),
+            what: "the folder already holds a run; add --resume to continue it, or choose another with --out"
+                .into(),
         };
         if !resume && database.exists() {
             return Err(taken());
@@ -121,9 +122,13 @@ impl Store {
         if !resume && database.exists() {
             return Err(taken());
         }
+        if !resume {
+            create(folder, &database)?;
+        }
         let connection = Connection::open(&database).map_err(|e| sql(&database, &e))?;
-        let store = Store { folder: folder.to_owned(), connection: Mutex::new(connection), _lock: Some(lock) };
-        if let Err(e) = store.prepare(resume) {
+        let store =
+            Store { folder: folder.to_owned(), connection: Mutex::new(connection), _lock: Some(lock) };
+        if let Err(e) = store.prepare() {
             if !resume {
                 // Nothing was begun: what there is of a database would only be in the way of the next attempt.
                 let Store { connection, _lock, .. } = store;
@@ -155,7 +160,10 @@ impl Store {
     pub fn read(folder: &Path) -> Result<Connection, CampaignError> {
         let database = folder.join("run.db");
         if !database.is_file() {
-            return Err(CampaignError::BadRun { path: folder.to_owned(), what: "not a run folder (no `run.db`)".into() });
+            return Err(CampaignError::BadRun {
+                path: folder.to_owned(),
+                what: "not a run folder (no `run.db`)".into(),
+            });
         }
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
         let connection = Connection::open_with_flags(&database, flags).map_err(|e| sql(&database, &e))?;
@@ -173,29 +181,23 @@ impl Store {
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, CampaignError> {
-        let mut connection =
-            self.connection.lock().map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
+        let mut connection = self
+            .connection
+            .lock()
+            .map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
         f(&mut connection).map_err(|e| sql(&self.database(), &e))
     }
 
-    fn prepare(&self, resume: bool) -> Result<(), CampaignError> {
-        if resume {
-            self.with(|c| {
-                c.pragma_update(None, "journal_mode", "WAL")?;
-                c.pragma_update(None, "synchronous", "NORMAL")
-            })?;
-            let connection =
-                self.connection.lock().map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
-            return check_version(&connection, &self.database());
-        }
+    fn prepare(&self) -> Result<(), CampaignError> {
         self.with(|c| {
             c.pragma_update(None, "journal_mode", "WAL")?;
-            c.pragma_update(None, "synchronous", "NORMAL")?;
-            let t = c.transaction()?;
-            t.execute_batch(SCHEMA)?;
-            t.execute("INSERT INTO meta VALUES ('schema_version', ?1)", params![SCHEMA_VERSION.to_string()])?;
-            t.commit()
-        })
+            c.pragma_update(None, "synchronous", "NORMAL")
+        })?;
+        let connection = self
+            .connection
+            .lock()
+            .map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
+        check_version(&connection, &self.database())
     }
 
     /// A value of the `meta` table.
@@ -203,7 +205,9 @@ impl Store {
     /// # Errors
     /// `BadRun` where the database cannot be read.
     pub fn meta(&self, key: &str) -> Result<Option<String>, CampaignError> {
-        self.with(|c| c.query_row("SELECT value FROM meta WHERE key = ?1", params![key], |r| r.get(0)).optional())
+        self.with(|c| {
+            c.query_row("SELECT value FROM meta WHERE key = ?1", params![key], |r| r.get(0)).optional()
+        })
     }
 
     /// Sets a value of the `meta` table.
@@ -211,7 +215,9 @@ impl Store {
     /// # Errors
     /// `CannotWrite`.
     pub fn set_meta(&self, key: &str, value: &str) -> Result<(), CampaignError> {
-        self.with(|c| c.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(|_| ()))
+        self.with(|c| {
+            c.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", params![key, value]).map(|_| ())
+        })
     }
 
     /// Writes the mutants of one problem; those already there are replaced (they are the same).
@@ -222,11 +228,13 @@ impl Store {
         self.with(|c| {
             let t = c.transaction()?;
             {
-                let mut q = t.prepare("INSERT OR REPLACE INTO mutants VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?;
+                let mut q =
+                    t.prepare("INSERT OR REPLACE INTO mutants VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")?;
                 for r in rows {
                     let line = i64::try_from(r.line).unwrap_or(i64::MAX);
                     q.execute(params![
-                        problem, r.id, r.rule, r.family, r.host, line, r.name, r.diff, r.status, r.reason, r.identity
+                        problem, r.id, r.rule, r.family, r.host, line, r.name, r.diff, r.status, r.reason,
+                        r.identity
                     ])?;
                 }
             }
@@ -248,7 +256,10 @@ impl Store {
     ) -> Result<(), CampaignError> {
         self.with(|c| {
             let t = c.transaction()?;
-            t.execute("INSERT OR REPLACE INTO inputs VALUES (?1,?2,?3,?4)", params![problem, recipe, origin, validity])?;
+            t.execute(
+                "INSERT OR REPLACE INTO inputs VALUES (?1,?2,?3,?4)",
+                params![problem, recipe, origin, validity],
+            )?;
             for (name, threshold) in controls {
                 t.execute(
                     "INSERT OR REPLACE INTO controls VALUES (?1,?2,?3,?4)",
@@ -263,7 +274,11 @@ impl Store {
     ///
     /// # Errors
     /// `CannotWrite`.
-    pub fn put_evaluations(&self, problem: &str, rows: &[(EvaluationKey, EvaluationRow)]) -> Result<(), CampaignError> {
+    pub fn put_evaluations(
+        &self,
+        problem: &str,
+        rows: &[(EvaluationKey, EvaluationRow)],
+    ) -> Result<(), CampaignError> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -301,7 +316,8 @@ impl Store {
     /// `CannotWrite`.
     pub fn put_source(&self, problem: &str, path: &str, text: &str) -> Result<(), CampaignError> {
         self.with(|c| {
-            c.execute("INSERT OR REPLACE INTO sources VALUES (?1,?2,?3)", params![problem, path, text]).map(|_| ())
+            c.execute("INSERT OR REPLACE INTO sources VALUES (?1,?2,?3)", params![problem, path, text])
+                .map(|_| ())
         })
     }
 
@@ -311,7 +327,9 @@ impl Store {
     /// `CannotWrite`; `Internal` where the matrix cannot be written as JSON.
     pub fn put_matrix(&self, problem: &str, matrix: &KillMatrix) -> Result<(), CampaignError> {
         let json = serde_json::to_string(matrix).map_err(|e| CampaignError::Internal(e.to_string()))?;
-        self.with(|c| c.execute("INSERT OR REPLACE INTO matrices VALUES (?1,?2)", params![problem, json]).map(|_| ()))
+        self.with(|c| {
+            c.execute("INSERT OR REPLACE INTO matrices VALUES (?1,?2)", params![problem, json]).map(|_| ())
+        })
     }
 
     /// Writes the protocols, in the order of tables, as the files that they are.
@@ -374,15 +392,51 @@ impl Store {
     /// `CannotWrite`.
     pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<(), CampaignError> {
         let path = self.folder.join(name);
-        assay_tensor::safetensors_io::write_file_atomic(&path, bytes).map_err(|e| CampaignError::write(&path, e))
+        assay_tensor::safetensors_io::write_file_atomic(&path, bytes)
+            .map_err(|e| CampaignError::write(&path, e))
     }
+}
+
+/// Makes an empty database that appears whole or not at all, so that a kill never leaves one without its tables.
+fn create(folder: &Path, database: &Path) -> Result<(), CampaignError> {
+    let fresh = folder.join("run.db.new");
+    let made = (|| {
+        match fs::remove_file(&fresh) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CampaignError::write(&fresh, e));
+            }
+            _ => {}
+        }
+        let mut c = Connection::open(&fresh).map_err(|e| sql(&fresh, &e))?;
+        let t = c.transaction().map_err(|e| sql(&fresh, &e))?;
+        t.execute_batch(SCHEMA)
+            .and_then(|()| {
+                t.execute(
+                    "INSERT INTO meta VALUES ('schema_version', ?1)",
+                    params![SCHEMA_VERSION.to_string()],
+                )
+            })
+            .map_err(|e| sql(&fresh, &e))?;
+        t.commit().map_err(|e| sql(&fresh, &e))?;
+        c.close().map_err(|(_, e)| sql(&fresh, &e))?;
+        fs::rename(&fresh, database).map_err(|e| CampaignError::write(database, e))
+    })();
+    if made.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_file(&fresh);
+        let _ = fs::remove_file(folder.join("run.db.new-journal"));
+    }
+    made
 }
 
 fn check_version(connection: &Connection, database: &Path) -> Result<(), CampaignError> {
     let found: Option<String> = connection
         .query_row("SELECT value FROM meta WHERE key = 'schema_version'", [], |r| r.get(0))
         .optional()
-        .map_err(|e| CampaignError::BadRun { path: database.to_owned(), what: format!("not a run database ({e})") })?;
+        .map_err(|e| CampaignError::BadRun {
+            path: database.to_owned(),
+            what: format!("not a run database ({e})"),
+        })?;
     match found.as_deref().map(str::parse::<i64>) {
         Some(Ok(SCHEMA_VERSION)) => Ok(()),
         Some(Ok(other)) => Err(CampaignError::BadRun {
@@ -452,7 +506,12 @@ mod tests {
     }
 
     fn key(m: &str) -> EvaluationKey {
-        EvaluationKey { mutant: m.into(), recipe: "official#0".into(), schedule: "hardware".into(), seed: u64::MAX }
+        EvaluationKey {
+            mutant: m.into(),
+            recipe: "official#0".into(),
+            schedule: "hardware".into(),
+            seed: u64::MAX,
+        }
     }
 
     #[test]
@@ -506,13 +565,17 @@ mod tests {
     #[test]
     fn a_file_that_is_no_database_is_a_bad_run() {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("run.db"), "not a database, but long enough to be read as a header of one").unwrap();
+        fs::write(dir.path().join("run.db"), "not a database, but long enough to be read as a header of one")
+            .unwrap();
         assert!(matches!(Store::read(dir.path()), Err(CampaignError::BadRun { .. })));
         assert!(matches!(Store::open(dir.path(), true), Err(CampaignError::BadRun { .. })));
     }
 
     #[test]
     fn an_unwritable_place_is_cannot_write() {
-        assert!(matches!(Store::open(Path::new("/proc/assay-run"), false), Err(CampaignError::CannotWrite { .. })));
+        assert!(matches!(
+            Store::open(Path::new("/proc/assay-run"), false),
+            Err(CampaignError::CannotWrite { .. })
+        ));
     }
 }

@@ -17,8 +17,20 @@ use crate::progress::Bar;
 
 /// The problems audited without `--problems` and `--all`: those of the first release, also when there are more.
 const DEFAULT_PROBLEMS: [&str; 14] = [
-    "level1/1_*", "level1/4_*", "level1/19_*", "level1/23_*", "level1/26_*", "level1/36_*", "level1/40_*",
-    "level1/42_*", "level1/47_*", "level1/51_*", "level1/57_*", "level1/63_*", "level1/89_*", "level2/12_*",
+    "level1/1_*",
+    "level1/4_*",
+    "level1/19_*",
+    "level1/23_*",
+    "level1/26_*",
+    "level1/36_*",
+    "level1/40_*",
+    "level1/42_*",
+    "level1/47_*",
+    "level1/51_*",
+    "level1/57_*",
+    "level1/63_*",
+    "level1/89_*",
+    "level2/12_*",
 ];
 
 /// Runs the command.
@@ -30,7 +42,9 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         return Err(Failure::unsupported("`--checker` (external checkers) is not part of this version"));
     }
     if args.kernelbench.is_some() {
-        return Err(Failure::unsupported("`--kernelbench` (problem files of KernelBench) is not part of this version"));
+        return Err(Failure::unsupported(
+            "`--kernelbench` (problem files of KernelBench) is not part of this version",
+        ));
     }
     if args.extents == ExtentsArg::Official {
         return Err(Failure::unsupported("`--extents official` is not part of this version"));
@@ -106,8 +120,8 @@ pub fn verify(common: &Common, problems: Vec<Problem>) -> Result<Exit, Failure> 
     let mut rows = Vec::new();
     let mut exit = Exit::Fine;
     for problem in &problems {
-        let verdict =
-            assay_campaign::verify(problem, &compiler, tools::jobs(common), common.seed, &bar).map_err(|e| failure(&e))?;
+        let verdict = assay_campaign::verify(problem, &compiler, tools::jobs(common), common.seed, &bar)
+            .map_err(|e| failure(&e))?;
         if verdict.is_some() {
             exit = exit.and(Exit::BaselineFailed);
         }
@@ -165,7 +179,8 @@ fn protocols(asked: &[String]) -> Result<Vec<Protocol>, Failure> {
 
 /// `assay-runs/audit-DATE-TIME` in UTC.
 fn default_folder() -> PathBuf {
-    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let seconds =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // Civil date from days since 1970-01-01 (proleptic Gregorian calendar, eras of 400 years).
     let z = days + 719_468;
@@ -207,9 +222,7 @@ fn interrupt(folder: &Path) -> Result<Arc<AtomicBool>, Failure> {
 pub fn failure(e: &CampaignError) -> Failure {
     let exit = match e {
         CampaignError::CannotWrite { .. } => Exit::CannotWrite,
-        CampaignError::BadRun { .. } | CampaignError::Busy { .. } | CampaignError::Input(_) => {
-            Exit::BadInput
-        }
+        CampaignError::BadRun { .. } | CampaignError::Busy { .. } | CampaignError::Input(_) => Exit::BadInput,
         CampaignError::Interrupted { .. } => Exit::Interrupted,
         CampaignError::Internal(_) => Exit::Bug,
     };

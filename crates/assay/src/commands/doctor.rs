@@ -53,8 +53,18 @@ pub fn doctor(common: &Common) -> Result<Exit, Failure> {
     let mut sound = true;
     for p in &plants.plant {
         let (grid, block) = (p.grid.to_string(), p.block.to_string());
-        let mut words =
-            vec!["assay", "run", "plants.cu", "--sanitize", "--kernel", &p.kernel, "--grid", &grid, "--block", &block];
+        let mut words = vec![
+            "assay",
+            "run",
+            "plants.cu",
+            "--sanitize",
+            "--kernel",
+            &p.kernel,
+            "--grid",
+            &grid,
+            "--block",
+            &block,
+        ];
         for a in &p.args {
             words.extend(["--arg", a.as_str()]);
         }
@@ -93,7 +103,11 @@ pub fn doctor(common: &Common) -> Result<Exit, Failure> {
             vec![kind.clone(), if *ok { "reported" } else { "NOT AS PLANTED" }.into(), seen]
         });
         text.push_str(&list::table(&["Planted fault", "Detector", "Seen"], table));
-        text.push_str(if sound { "every detector reports its planted fault\n" } else { "some detector does not work\n" });
+        text.push_str(if sound {
+            "every detector reports its planted fault\n"
+        } else {
+            "some detector does not work\n"
+        });
         output::text(&text)?;
     }
     Ok(if sound { Exit::Fine } else { Exit::Bug })

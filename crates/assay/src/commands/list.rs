@@ -101,8 +101,11 @@ pub fn protocols(common: &Common) -> Result<Exit, Failure> {
         return Ok(Exit::Fine);
     }
     let rows = all.iter().map(|p| {
-        let tolerance =
-            if p.atol == p.rtol { format!("{:.0e}", p.atol) } else { format!("{:.0e}/{:.0e}", p.atol, p.rtol) };
+        let tolerance = if p.atol == p.rtol {
+            format!("{:.0e}", p.atol)
+        } else {
+            format!("{:.0e}/{:.0e}", p.atol, p.rtol)
+        };
         let mut asks: Vec<String> = p.inputs.clone();
         if p.targeted {
             asks.push("targeted recipes of the problem".into());

@@ -8,8 +8,8 @@ use std::time::Instant;
 use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Unit};
 use assay_ptx::{Module, Param};
 use assay_simt::{
-    Arg, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr, Role, Sanitize, Schedule,
-    Session, Status,
+    Arg, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr,
+    Role, Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::{DType, Generator, Tensor, safetensors_io};
 use serde_json::{Map, Value, json};
@@ -47,7 +47,9 @@ struct Ran {
 /// Bad input (file, `--arg`, kernel), unsupported instructions, an unwritable `--save`.
 pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
     if args.blocks != "all" {
-        return Err(Failure::unsupported("`--blocks` other than `all` (sampled blocks) is not part of this version"));
+        return Err(Failure::unsupported(
+            "`--blocks` other than `all` (sampled blocks) is not part of this version",
+        ));
     }
     let specs = args
         .args
@@ -87,7 +89,9 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
         output::text(&page(args, &source, &buffers, &ran))?;
     }
     if args.engine == EngineArg::Jit && !common.quiet {
-        output::say(format_args!("note: this version has no vector JIT; the interpreter ran, with the same bits"));
+        output::say(format_args!(
+            "note: this version has no vector JIT; the interpreter ran, with the same bits"
+        ));
     }
     Ok(exit)
 }
@@ -99,7 +103,13 @@ fn define(text: &str) -> (String, String) {
 }
 
 /// Decodes the module and compares the `--arg` with the kernel's parameters.
-fn load(file: &Path, module: &Module, entry: &str, specs: &[ArgSpec], kernel: &str) -> Result<Arc<Loaded>, Failure> {
+fn load(
+    file: &Path,
+    module: &Module,
+    entry: &str,
+    specs: &[ArgSpec],
+    kernel: &str,
+) -> Result<Arc<Loaded>, Failure> {
     let loaded = Loaded::new(module).map_err(|e| load_failure(file, &e))?;
     loaded.check(entry).map_err(|e| load_failure(file, &e))?;
     let function = module.entry(entry).map(|(_, f)| f).ok_or_else(|| Failure::bug("the entry vanished"))?;
@@ -170,7 +180,9 @@ fn compile_with(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<(Mo
         .pop()
         .ok_or_else(|| Failure::bug("the compiler gave no answer"))?
         .map_err(|e| match unknown_name(&e) {
-            Some(why) => Failure::bad_input(format!("no kernel `{}` in `{}`: {why}", args.kernel, args.file.display())),
+            Some(why) => {
+                Failure::bad_input(format!("no kernel `{}` in `{}`: {why}", args.kernel, args.file.display()))
+            }
             None => tools::refused(&args.file, &e),
         })?;
     let module = parse("the compiled PTX", &image.ptx)?;
@@ -225,7 +237,11 @@ fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
                 let mut all = safetensors_io::read(path).map_err(Failure::bad_input)?;
                 let names: Vec<String> = all.keys().map(|k| format!("`{k}`")).collect();
                 let t = all.remove(tensor).ok_or_else(|| {
-                    Failure::bad_input(format!("no tensor `{tensor}` in `{}`; it has {}", path.display(), names.join(", ")))
+                    Failure::bad_input(format!(
+                        "no tensor `{tensor}` in `{}`; it has {}",
+                        path.display(),
+                        names.join(", ")
+                    ))
                 })?;
                 (t, false)
             }
@@ -237,7 +253,10 @@ fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
         if let ArgKind::Alias { of, .. } = &s.kind
             && out.iter().all(|b| b.name != *of)
         {
-            return Err(Failure::bad_input(format!("`{}` points into `{of}`, which is no buffer among the --arg", s.name)));
+            return Err(Failure::bad_input(format!(
+                "`{}` points into `{of}`, which is no buffer among the --arg",
+                s.name
+            )));
         }
     }
     Ok(out)
@@ -329,7 +348,8 @@ fn once(
         values.push(match &s.kind {
             ArgKind::Buffer { .. } | ArgKind::File { .. } => Arg::Pointer(pointer(&s.name)?, 0),
             ArgKind::Alias { of, offset_bytes } => {
-                let offset = i64::try_from(*offset_bytes).map_err(|_| Failure::bad_input("the byte offset is too large"))?;
+                let offset = i64::try_from(*offset_bytes)
+                    .map_err(|_| Failure::bad_input("the byte offset is too large"))?;
                 Arg::Pointer(pointer(of)?, offset)
             }
             ArgKind::Null => Arg::Bytes(vec![0; 8]),
@@ -412,7 +432,12 @@ fn page(args: &RunArgs, source: &str, buffers: &[Buffer], ran: &Ran) -> String {
         let values: Vec<String> = (0..t.len().min(HEAD)).map(|i| show(t, i)).collect();
         let dots = if t.len() > HEAD { " …" } else { "" };
         let shape: Vec<String> = t.shape.iter().map(u64::to_string).collect();
-        Some(vec![b.name.clone(), format!("{}[{}]", t.dtype, shape.join(",")), state.into(), values.join(" ") + dots])
+        Some(vec![
+            b.name.clone(),
+            format!("{}[{}]", t.dtype, shape.join(",")),
+            state.into(),
+            values.join(" ") + dots,
+        ])
     });
     s.push_str(&list::table(&["Buffer", "Type", "", "First values"], rows));
     for f in &ran.outcome.findings {
@@ -424,7 +449,9 @@ fn page(args: &RunArgs, source: &str, buffers: &[Buffer], ran: &Ran) -> String {
     let rate = ran.outcome.instructions as f64 / ran.seconds.max(1e-9) / 1e6;
     let what = match ran.outcome.status {
         Status::Ok => "ok".to_owned(),
-        Status::Finding => format!("{} finding{}", ran.outcome.findings.len(), plural(ran.outcome.findings.len())),
+        Status::Finding => {
+            format!("{} finding{}", ran.outcome.findings.len(), plural(ran.outcome.findings.len()))
+        }
         Status::Unsupported | Status::Exhausted => {
             let word = if ran.outcome.status == Status::Exhausted { "exhausted" } else { "unsupported" };
             format!("{word}: {}", ran.outcome.reason.clone().unwrap_or_default())

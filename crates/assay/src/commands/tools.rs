@@ -48,7 +48,10 @@ fn nvrtc(e: NvrtcError) -> Failure {
     let full = |e: &std::io::Error| {
         matches!(
             e.kind(),
-            ErrorKind::StorageFull | ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied | ErrorKind::QuotaExceeded
+            ErrorKind::StorageFull
+                | ErrorKind::ReadOnlyFilesystem
+                | ErrorKind::PermissionDenied
+                | ErrorKind::QuotaExceeded
         )
     };
     match &e {
