@@ -129,6 +129,8 @@ pub(crate) struct Warp {
     pub(crate) event: Event,
     /// Virtual time of the block, for `%clock`.
     pub(crate) clock: u64,
+    /// The warp stopped between reading and writing a place that others may write too.
+    pub(crate) contended: bool,
     /// Changes whenever the running fragment or its mask does; never 0.
     pub(crate) generation: u32,
     /// The detectors' view, under detectors.
@@ -140,6 +142,8 @@ pub(crate) struct Warp {
     pub(crate) first_thread: u32,
     /// Cold table of the current function.
     pub(crate) cold: *const Cold,
+    /// Let others run between a read and a write of one global address.
+    pub(crate) interleave: bool,
     /// Stop between loads and stores of shared memory, so that warps go through them in lockstep.
     pub(crate) lockstep: bool,
 }
@@ -178,12 +182,14 @@ impl Warp {
             join: std::ptr::null(),
             event: Event::None,
             clock: 0,
+            contended: false,
             generation: 1,
             view: std::ptr::null(),
             code: std::ptr::null(),
             first_site: 0,
             first_thread: 0,
             cold: std::ptr::null(),
+            interleave: false,
             lockstep: false,
         }
     }

@@ -1,19 +1,15 @@
 //! Decoding a function's body.
 
 use assay_ptx::{
-    AtomOp, Base, FuncId, Function, FunctionKind, Half, Instr, Op, Operand, RegId, Scope, Semantics, Space,
-    Special, SymbolRef, Ty,
+    FuncId, Function, FunctionKind, Half, Instr, Op, Operand, RegId, Scope, Space, Special, SymbolRef, Ty,
 };
 
 use super::fuse::{self, Tag};
 use super::operands::{Frame, kind_of};
-use super::{BUILTINS, Context, LocalFrame, invalid, local_frame, unsupported};
-use crate::code::{
-    BarOp, CallOp, Callee, Carry, CarryOp, Code, Cold, Collective, Home, Kind, LaneOp, MemKind, MemOp, Slot,
-    Value, WarpOp,
-};
+use super::{Context, LocalFrame, invalid, local_frame, unsupported};
+use crate::code::{Carry, CarryOp, Code, Cold, Home, Kind, LaneOp, Slot};
 use crate::error::LoadError;
-use crate::handlers::{alu, chain, control, generic, memory};
+use crate::handlers::{alu, chain, control, generic};
 use crate::lanes::{Pair, op1, op2};
 use crate::liveness::defs_uses;
 use crate::memory::{FUNCTION_WINDOW, LOCAL_WINDOW, OFFSET_BITS, OFFSET_MASK, SHARED_WINDOW};
@@ -24,30 +20,34 @@ use crate::warp::{Decoded, Handler, NEGATED};
 pub(crate) const PARAM_WINDOW: u64 = 4 << OFFSET_BITS;
 
 /// One decoded instruction in both versions.
-struct Emitted {
-    d: Decoded,
+pub(super) struct Emitted {
+    pub(super) d: Decoded,
     /// The handler under detectors, where it differs.
-    checked: Option<Handler>,
+    pub(super) checked: Option<Handler>,
     /// PTX instruction.
-    origin: u32,
-    tag: Tag,
+    pub(super) origin: u32,
+    pub(super) tag: Tag,
+    /// `f` wraps `g`.
+    pub(super) wrapped: bool,
 }
 
-struct Decoder<'c, 'm> {
-    cx: &'c Context<'m>,
-    f: &'m Function,
-    id: FuncId,
-    frame: Frame,
-    local: LocalFrame,
-    out: Vec<Emitted>,
-    cold: Vec<Cold>,
+pub(super) struct Decoder<'c, 'm> {
+    pub(super) cx: &'c Context<'m>,
+    pub(super) f: &'m Function,
+    pub(super) id: FuncId,
+    pub(super) frame: Frame,
+    pub(super) local: LocalFrame,
+    pub(super) out: Vec<Emitted>,
+    pub(super) cold: Vec<Cold>,
     /// Classifications that hold here: base register's offset and bytes per lane.
-    known: Vec<(u32, u64)>,
-    narrow: Vec<(u32, u32)>,
-    at: usize,
+    pub(super) known: Vec<(u32, u64)>,
+    pub(super) narrow: Vec<(u32, u32)>,
+    /// Global addresses read in this straight run: base register's offset, offset.
+    pub(super) loaded: Vec<(u32, i64)>,
+    pub(super) at: usize,
 }
 
-type Result<T> = std::result::Result<T, LoadError>;
+pub(super) type Result<T> = std::result::Result<T, LoadError>;
 
 /// Decodes one function of a kernel.
 pub(crate) fn decode(cx: &Context<'_>, id: FuncId) -> Result<Code> {
@@ -69,6 +69,7 @@ pub(crate) fn decode(cx: &Context<'_>, id: FuncId) -> Result<Code> {
         cold: Vec::new(),
         known: Vec::new(),
         narrow: Vec::new(),
+        loaded: Vec::new(),
         at: 0,
     };
     decoder.body()?;
@@ -76,19 +77,19 @@ pub(crate) fn decode(cx: &Context<'_>, id: FuncId) -> Result<Code> {
 }
 
 impl<'m> Decoder<'_, 'm> {
-    fn instr(&self) -> &'m Instr {
+    pub(super) fn instr(&self) -> &'m Instr {
         &self.f.body[self.at]
     }
 
-    fn no(&self) -> LoadError {
+    pub(super) fn no(&self) -> LoadError {
         unsupported(self.cx.module, self.instr(), None)
     }
 
-    fn no_because(&self, what: &str) -> LoadError {
+    pub(super) fn no_because(&self, what: &str) -> LoadError {
         unsupported(self.cx.module, self.instr(), Some(what))
     }
 
-    fn bad(&self, what: &str) -> LoadError {
+    pub(super) fn bad(&self, what: &str) -> LoadError {
         invalid(self.cx.module, self.instr(), what)
     }
 
@@ -112,6 +113,7 @@ impl<'m> Decoder<'_, 'm> {
             self.at = at;
             if *leads {
                 self.known.clear();
+                self.loaded.clear();
             }
             starts.push(self.out.len() as u32);
             self.one()?;
@@ -119,6 +121,7 @@ impl<'m> Decoder<'_, 'm> {
                 let slot = self.frame.registers[r];
                 let end = slot.at + if slot.kind == Kind::W64 { 256 } else { 128 };
                 self.known.retain(|(base, _)| *base >= end || base + 256 <= slot.at);
+                self.loaded.retain(|(base, _)| *base >= end || base + 256 <= slot.at);
             }
         }
         self.fuse(&mut starts, &leader);
@@ -172,6 +175,7 @@ impl<'m> Decoder<'_, 'm> {
                     checked: Some(generic::nothing),
                     origin: e.origin,
                     tag: Tag::Other,
+                    wrapped: false,
                 });
             }
             self.out.push(e);
@@ -185,9 +189,8 @@ impl<'m> Decoder<'_, 'm> {
             .out
             .iter()
             .map(|e| match e.checked {
-                Some(h) if std::ptr::fn_addr_eq(e.d.f, generic::guarded as Handler) => {
-                    Decoded { g: h, ..e.d }
-                }
+                // `f` is a wrapper (guard, contention) around `g`.
+                Some(h) if e.wrapped => Decoded { g: h, ..e.d },
                 Some(h) => Decoded { f: h, ..e.d },
                 None => e.d,
             })
@@ -220,7 +223,7 @@ impl<'m> Decoder<'_, 'm> {
         }
     }
 
-    fn blank(&self) -> Decoded {
+    pub(super) fn blank(&self) -> Decoded {
         Decoded {
             f: generic::nothing,
             g: generic::nothing,
@@ -236,35 +239,47 @@ impl<'m> Decoder<'_, 'm> {
         }
     }
 
-    fn guard_bits(&self) -> Option<u32> {
+    pub(super) fn guard_bits(&self) -> Option<u32> {
         let g = self.instr().guard?;
         Some(self.frame.registers[g.reg.index()].at | if g.negated { NEGATED } else { 0 })
     }
 
     /// Emits an instruction that goes on to the next one.
-    fn emit(&mut self, mut d: Decoded, checked: Option<Handler>) {
+    pub(super) fn emit(&mut self, d: Decoded, checked: Option<Handler>) {
+        self.emit_wrapped(d, checked, false);
+    }
+
+    /// As [`Decoder::emit`], for an instruction that may be wrapped already.
+    pub(super) fn emit_wrapped(&mut self, mut d: Decoded, checked: Option<Handler>, mut wrapped: bool) {
         if let Some(guard) = self.guard_bits() {
             d.guard = guard;
             d.g = d.f;
             d.f = generic::guarded;
+            wrapped = true;
         }
-        self.out.push(Emitted { d, checked, origin: self.at as u32, tag: Tag::Other });
+        self.out.push(Emitted { d, checked, origin: self.at as u32, tag: Tag::Other, wrapped });
     }
 
     /// Emits an instruction for the executor; a guard becomes a branch around it, since it may wait or leave.
-    fn emit_cold(&mut self, cold: Cold) {
+    pub(super) fn emit_cold(&mut self, cold: Cold) {
         if let Some(guard) = self.guard_bits() {
             let mut d = self.blank();
             d.f = control::branch_if;
             d.guard = guard ^ NEGATED;
             d.aux = SKIP_ONE;
-            self.out.push(Emitted { d, checked: None, origin: self.at as u32, tag: Tag::Other });
+            self.out.push(Emitted {
+                d,
+                checked: None,
+                origin: self.at as u32,
+                tag: Tag::Other,
+                wrapped: false,
+            });
         }
         let mut d = self.blank();
         d.f = generic::to_cold;
         d.aux = self.cold.len() as u32;
         self.cold.push(cold);
-        self.out.push(Emitted { d, checked: None, origin: self.at as u32, tag: Tag::Other });
+        self.out.push(Emitted { d, checked: None, origin: self.at as u32, tag: Tag::Other, wrapped: false });
         self.known.clear();
     }
 
@@ -286,11 +301,11 @@ impl<'m> Decoder<'_, 'm> {
         self.emit(d, None);
     }
 
-    fn reg(&self, r: RegId) -> Slot {
+    pub(super) fn reg(&self, r: RegId) -> Slot {
         self.frame.registers[r.index()]
     }
 
-    fn reg_bits(&self, o: &Operand) -> u64 {
+    pub(super) fn reg_bits(&self, o: &Operand) -> u64 {
         match o {
             Operand::Reg(r) => self.f.reg_ty(*r).bits(),
             _ => 64,
@@ -298,7 +313,7 @@ impl<'m> Decoder<'_, 'm> {
     }
 
     /// The address of a symbol within its space; `None` if it depends on the frame.
-    fn symbol(&self, s: SymbolRef) -> Result<Option<u64>> {
+    pub(super) fn symbol(&self, s: SymbolRef) -> Result<Option<u64>> {
         let cx = self.cx;
         Ok(match s {
             SymbolRef::Module(id) => {
@@ -331,7 +346,7 @@ impl<'m> Decoder<'_, 'm> {
     }
 
     /// The offset of a frame-relative symbol in local memory.
-    fn local_offset(&self, s: SymbolRef) -> Option<u64> {
+    pub(super) fn local_offset(&self, s: SymbolRef) -> Option<u64> {
         match s {
             SymbolRef::Local(id) => self.local.variables.get(id.index()).copied().flatten(),
             SymbolRef::Param(k) if self.f.kind == FunctionKind::Device => {
@@ -343,7 +358,7 @@ impl<'m> Decoder<'_, 'm> {
     }
 
     /// A source operand of type `ty`.
-    fn source(&mut self, o: &Operand, ty: Ty) -> Result<Slot> {
+    pub(super) fn source(&mut self, o: &Operand, ty: Ty) -> Result<Slot> {
         let kind = kind_of(ty).ok_or_else(|| self.no())?;
         match o {
             Operand::Reg(r) => Ok(self.reg(*r)),
@@ -393,7 +408,7 @@ impl<'m> Decoder<'_, 'm> {
     }
 
     /// A destination register; `None` for `_`.
-    fn dest(&self, o: &Operand) -> Result<Option<Slot>> {
+    pub(super) fn dest(&self, o: &Operand) -> Result<Option<Slot>> {
         match o {
             Operand::Reg(r) => Ok(Some(self.reg(*r))),
             Operand::Sink => Ok(None),
@@ -768,323 +783,11 @@ impl<'m> Decoder<'_, 'm> {
         self.emit(d, None);
         Ok(())
     }
-
-    fn bra(&mut self) -> Result<()> {
-        let i = self.instr();
-        let [Operand::Label(t)] = &i.operands[..] else { return Err(self.no()) };
-        let mut d = self.blank();
-        d.off = i64::from(*t);
-        d.aux = TARGET_IN_OFF;
-        match self.guard_bits() {
-            Some(guard) => {
-                d.f = control::branch_if;
-                d.guard = guard;
-            }
-            None => d.f = control::branch,
-        }
-        self.out.push(Emitted { d, checked: None, origin: self.at as u32, tag: Tag::Other });
-        self.known.clear();
-        Ok(())
-    }
-
-    fn barrier(&mut self) -> Result<()> {
-        let i = self.instr();
-        let mut operands = i.operands.iter();
-        let mut red = None;
-        if i.op == Op::BarRed {
-            let (Some(dest), Some(p)) = (operands.next(), i.operands.last()) else { return Err(self.no()) };
-            let mode = i.mods.bar_red.ok_or_else(|| self.no())?;
-            let dest = self.dest(dest)?.ok_or_else(|| self.no())?;
-            red = Some((mode, self.source(p, Ty::Pred)?, dest));
-        }
-        let rest: Vec<&Operand> = operands.collect();
-        let rest = if red.is_some() { &rest[..rest.len().saturating_sub(1)] } else { &rest[..] };
-        let id = match rest.first() {
-            Some(o) => self.source(o, Ty::U32)?,
-            None => return Err(self.no()),
-        };
-        let count = match rest.get(1) {
-            Some(o) => Some(self.source(o, Ty::U32)?),
-            None => None,
-        };
-        let aligned = i.mods.aligned;
-        self.emit_cold(Cold::Bar(BarOp { id, count, arrive: i.op == Op::BarArrive, red, aligned }));
-        Ok(())
-    }
-
-    fn warp_op(&mut self) -> Result<()> {
-        let i = self.instr();
-        let m = &i.mods;
-        let o = &i.operands;
-        let pair = |o: &Operand| match o {
-            Operand::Pair(a, b) => (a.map(|r| self.reg(r)), b.map(|r| self.reg(r))),
-            Operand::Reg(r) => (Some(self.reg(*r)), None),
-            _ => (None, None),
-        };
-        let (dest, pred) = if i.op == Op::BarWarpSync { (None, None) } else { pair(&o[0]) };
-        let (op, types): (Collective, &[Ty]) = match i.op {
-            Op::Shfl => {
-                let mode = m.shfl.ok_or_else(|| self.no())?;
-                (Collective::Shfl { mode }, &[Ty::B32, Ty::U32, Ty::U32])
-            }
-            Op::Vote => (Collective::Vote { mode: m.vote.ok_or_else(|| self.no())? }, &[Ty::Pred]),
-            Op::Match => {
-                let mode = m.match_mode.ok_or_else(|| self.no())?;
-                let wide = i.ty() == Some(Ty::B64);
-                (Collective::Match { mode, wide }, if wide { &[Ty::B64] } else { &[Ty::B32] })
-            }
-            Op::Redux => {
-                let op = m.atom.ok_or_else(|| self.no())?;
-                let ty = i.ty().unwrap_or(Ty::B32);
-                (Collective::Redux { op, ty }, &[Ty::B32])
-            }
-            Op::ElectSync => (Collective::Elect, &[]),
-            _ => (Collective::Sync, &[]),
-        };
-        let first = usize::from(i.op != Op::BarWarpSync);
-        let mut sources = Vec::new();
-        for (o, ty) in o[first..].iter().zip(types) {
-            sources.push(self.source(o, *ty)?);
-        }
-        let members = match o.get(first + types.len()) {
-            Some(o) => self.source(o, Ty::U32)?,
-            None => return Err(self.no()),
-        };
-        self.emit_cold(Cold::Warp(WarpOp { op, dest, pred, sources, members }));
-        Ok(())
-    }
-
-    fn call(&mut self) -> Result<()> {
-        let i = self.instr();
-        let [Operand::Vector(returns), target, Operand::Vector(args), ..] = &i.operands[..] else {
-            return Err(self.no());
-        };
-        let callee = match target {
-            Operand::Symbol { symbol: SymbolRef::Function(id), .. } => {
-                let g = &self.cx.module.functions[id.index()];
-                match (self.cx.by_function[id.index()], g.name.as_str()) {
-                    (Some(code), _) => Callee::Code(code),
-                    (None, name) if name == BUILTINS[0] => Callee::Printf,
-                    (None, name) if name == BUILTINS[1] => Callee::AssertFail,
-                    (None, name) => return Err(self.no_because(&format!("of `{name}`, which has no body"))),
-                }
-            }
-            Operand::Reg(_) => Callee::Indirect(self.source(target, Ty::U64)?),
-            _ => return Err(self.no()),
-        };
-        let value = |o: &Operand, this: &mut Self| -> Result<Value> {
-            Ok(match o {
-                Operand::Symbol { symbol, offset: 0 } => {
-                    let offset = this.local_offset(*symbol).ok_or_else(|| this.no())?;
-                    Value::Local { offset }
-                }
-                Operand::Reg(r) => Value::Slot(this.reg(*r)),
-                Operand::Imm(_) => Value::Slot(this.source(o, Ty::B64)?),
-                _ => return Err(this.no()),
-            })
-        };
-        let mut lists = [Vec::new(), Vec::new()];
-        for (list, operands) in lists.iter_mut().zip([args, returns]) {
-            for o in operands {
-                list.push(value(o, self)?);
-            }
-        }
-        let [args, returns] = lists;
-        self.emit_cold(Cold::Call(CallOp { callee, args, returns }));
-        Ok(())
-    }
-
-    fn address(&mut self, o: &Operand, space: Option<Space>) -> Result<(Slot, i64, bool)> {
-        let Operand::Address { base, offset } = o else { return Err(self.no()) };
-        let kind = if space == Some(Space::Shared) { Kind::W32 } else { Kind::W64 };
-        Ok(match base {
-            Base::Reg(r) => (self.reg(*r), *offset, false),
-            Base::Absolute => (self.frame.constant(kind, 0), *offset, false),
-            Base::Symbol(s) => match self.symbol(*s)? {
-                Some(a) => (self.frame.constant(kind, a), *offset, false),
-                None => {
-                    let a = self.local_offset(*s).ok_or_else(|| self.no())?;
-                    (self.frame.constant(kind, 0), offset.wrapping_add(a as i64), true)
-                }
-            },
-        })
-    }
-
-    /// The space that an address operand really lies in: parameters of device functions and of calls are local.
-    fn space(&self, o: &Operand, written: Option<Space>) -> Option<Space> {
-        let Operand::Address { base, .. } = o else { return written };
-        match base {
-            Base::Symbol(SymbolRef::Param(_)) if self.f.kind == FunctionKind::Entry => Some(Space::Param),
-            Base::Symbol(SymbolRef::Param(_) | SymbolRef::Return(_)) => Some(Space::Local),
-            Base::Symbol(SymbolRef::Local(id)) => match self.f.variables[id.index()].space {
-                Space::Param => Some(Space::Local),
-                s => Some(s),
-            },
-            Base::Symbol(SymbolRef::Module(id)) => Some(self.cx.module.variables[id.index()].space),
-            _ if written == Some(Space::Param) && self.f.kind == FunctionKind::Device => Some(Space::Local),
-            _ => written,
-        }
-    }
-
-    fn access(&mut self) -> Result<()> {
-        let i = self.instr();
-        let m = &i.mods;
-        let store = i.op == Op::St;
-        let ty = i.ty().ok_or_else(|| self.no())?;
-        if ty.bits() > 64 || m.vector > 4 {
-            return Err(self.no());
-        }
-        let (address, data) = if store { (0, 1) } else { (1, 0) };
-        let space = self.space(&i.operands[address], m.space);
-        let elements: Vec<&Operand> = match &i.operands[data] {
-            Operand::Vector(list) => list.iter().collect(),
-            o => vec![o],
-        };
-        let mut slots = Vec::new();
-        for o in &elements {
-            slots.push(if store { Some(self.source(o, ty)?) } else { self.dest(o)? });
-        }
-        // A device function's parameter in a register needs no memory.
-        let (base, offset, frame_relative) = self.address(&i.operands[address], space)?;
-        let size = ty.size_bytes();
-        if space == Some(Space::Param) && !store {
-            let constant = matches!(&i.operands[address], Operand::Address { base: Base::Symbol(_), .. });
-            if constant && let Operand::Address { base: Base::Symbol(s), offset } = &i.operands[address] {
-                let at = self.symbol(*s)?.unwrap_or(0).wrapping_add(*offset as u64);
-                let total = size * elements.len() as u64;
-                if at.checked_add(total).is_none_or(|end| end > self.f.param_bytes) {
-                    return Err(self.bad("reads past the kernel's parameters"));
-                }
-                for (k, (slot, o)) in slots.iter().zip(&elements).enumerate() {
-                    let Some(slot) = slot else { continue };
-                    let mut d = self.blank();
-                    d.f = memory::load_param;
-                    d.d = slot.at;
-                    d.e = size as u32 | u32::from(ty.is_signed()) << 8;
-                    d.b = if self.reg_bits(o) == 16 { 0xffff } else { u32::MAX };
-                    d.c = u32::from(slot.kind == Kind::W64);
-                    d.off = (at + k as u64 * size) as i64;
-                    self.emit(d, None);
-                }
-                return Ok(());
-            }
-        }
-        let strong = m.volatile || m.mmio || !matches!(m.semantics, None | Some(Semantics::Weak));
-        let op = MemOp {
-            kind: if store { MemKind::Store } else { MemKind::Load },
-            space,
-            base,
-            offset,
-            frame_relative,
-            size: size as u8,
-            ty,
-            data: slots.clone(),
-            b: None,
-            c: None,
-            strong,
-            semantics: m.semantics,
-            scope: m.scope,
-        };
-        let want = if size == 8 { Kind::W64 } else { Kind::W32 };
-        let plain_data = slots.iter().all(|s| s.is_some_and(|s| s.kind == want));
-        let shared = space == Some(Space::Shared);
-        let base_fits = match space {
-            Some(Space::Shared) => base.kind == Kind::W32,
-            None | Some(Space::Global | Space::Const) => base.kind == Kind::W64,
-            Some(Space::Local | Space::Param) => false,
-        };
-        let mut d = self.blank();
-        let mut checked: Handler = generic::to_memory;
-        let mut cached_form = false;
-        d.f = generic::to_memory;
-        d.aux = self.cold.len() as u32;
-        if plain_data && base_fits && !frame_relative {
-            let total = size * slots.len() as u64;
-            let guarded = i.guard.is_some();
-            let cached = !guarded && self.known.contains(&(base.at, total));
-            let signed = !store && size < 4 && ty.is_signed();
-            cached_form = cached;
-            let form = memory::Form { store, shared, size: size as u8, count: slots.len(), signed, cached };
-            if !strong {
-                checked = memory::handler(form, self.cx.variant, true).unwrap_or(generic::to_memory);
-            }
-            if let Some(h) = memory::handler(form, self.cx.variant, false) {
-                d.f = h;
-                d.a = base.at;
-                d.off = offset;
-                d.class = self.frame.class(base.at, total);
-                let at = |k: usize| slots.get(k).copied().flatten().map_or(0, |s: Slot| s.at);
-                (d.d, d.b, d.c, d.e) = (at(0), at(1), at(2), at(3));
-                if slots.len() == 1 {
-                    d.e = if self.reg_bits(elements[0]) == 16 { 0xffff } else { u32::MAX };
-                }
-                if !guarded && !cached {
-                    self.known.push((base.at, total));
-                }
-            }
-        }
-        self.cold.push(Cold::Memory(op));
-        if !store {
-            for (k, o) in elements.iter().enumerate() {
-                if self.reg_bits(o) == 16 {
-                    self.narrow.push((self.out.len() as u32, k as u32));
-                }
-            }
-        }
-        self.emit(d, Some(checked));
-        let word = !store && shared && size == 4 && !strong && i.guard.is_none() && d.class != 0;
-        if let (true, [Operand::Reg(r)], Some(e)) = (word, &elements[..], self.out.last_mut()) {
-            let cached = cached_form;
-            e.tag = Tag::Load { reg: r.0, base: base.at, offset, class: d.class, cached };
-        }
-        Ok(())
-    }
-
-    fn atomic(&mut self) -> Result<()> {
-        let i = self.instr();
-        let m = &i.mods;
-        let ty = i.ty().ok_or_else(|| self.no())?;
-        let op = m.atom.ok_or_else(|| self.no())?;
-        if ty.bits() > 64 {
-            return Err(self.no());
-        }
-        let red = i.op == Op::Red;
-        let (address, first) = if red { (0, 1) } else { (1, 2) };
-        let data = if red { None } else { self.dest(&i.operands[0])? };
-        let space = self.space(&i.operands[address], m.space);
-        let (base, offset, frame_relative) = self.address(&i.operands[address], space)?;
-        let b = self.source(&i.operands[first], ty)?;
-        let c = match (op, i.operands.get(first + 1)) {
-            (AtomOp::Cas, Some(o)) => Some(self.source(o, ty)?),
-            _ => None,
-        };
-        let mem = MemOp {
-            kind: MemKind::Atomic(op),
-            space,
-            base,
-            offset,
-            frame_relative,
-            size: ty.size_bytes() as u8,
-            ty,
-            data: vec![data],
-            b: Some(b),
-            c,
-            strong: true,
-            semantics: m.semantics,
-            scope: m.scope,
-        };
-        let mut d = self.blank();
-        d.f = generic::to_memory;
-        d.aux = self.cold.len() as u32;
-        self.cold.push(Cold::Memory(mem));
-        self.emit(d, Some(generic::to_memory));
-        Ok(())
-    }
 }
 
 /// Marks in [`Decoded::aux`] while targets are unresolved.
-const TARGET_IN_OFF: u32 = u32::MAX;
-const SKIP_ONE: u32 = u32::MAX - 1;
+pub(super) const TARGET_IN_OFF: u32 = u32::MAX;
+pub(super) const SKIP_ONE: u32 = u32::MAX - 1;
 
 fn bits_type(bits: u64) -> Option<Ty> {
     Some(match bits {

@@ -1,8 +1,10 @@
 //! From a parsed module to code: which functions a kernel reaches, where its variables lie, and each
 //! instruction's handler.
 
+mod control;
 mod function;
 mod fuse;
+mod memory;
 mod operands;
 
 pub(crate) use function::PARAM_WINDOW;

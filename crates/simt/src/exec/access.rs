@@ -558,12 +558,20 @@ impl Exec<'_> {
                 ];
                 let line = self.kernel.line_of_site(o.site);
                 let thread = crate::findings::ThreadId { block, thread: self.shape.thread(o.thread) };
+                let me = self.thread(slot, wi, lane);
+                let who = |t: &crate::findings::ThreadId| {
+                    if me.block == thread.block {
+                        format!("thread ({})", join(t.thread))
+                    } else {
+                        format!("thread ({}) of block ({})", join(t.thread), join(t.block))
+                    }
+                };
                 let m = format!(
-                    "race on {whose} at offset {offset}: {} by thread ({}) and {} by thread ({}) are not ordered",
+                    "race on {whose} at offset {offset}: {} by {} and {} by {} are not ordered",
                     a.kind.noun(),
-                    join(self.shape.thread((wi as u64).saturating_mul(32).saturating_add(lane as u64))),
+                    who(&me),
                     o.kind.noun(),
-                    join(thread.thread),
+                    who(&thread),
                 );
                 let other = crate::findings::OtherAccess {
                     access: Some(o.kind),
@@ -614,6 +622,12 @@ fn local_byte(offset: u64, lane: usize) -> usize {
     word.saturating_mul(4).saturating_add(offset & 3) as usize
 }
 
+/// `a + b` of binary32, rounded to nearest by the processor.
+fn add_f32(a: u64, b: u64) -> u64 {
+    let r = u64::from((f32::from_bits(a as u32) + f32::from_bits(b as u32)).to_bits());
+    if F32.is_nan(r) { F32.nan } else { r }
+}
+
 /// The new value of an atomic operation.
 pub(crate) fn atomic(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64, global: bool) -> u64 {
     let m = type_mask(ty);
@@ -625,8 +639,8 @@ pub(crate) fn atomic(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64, global: bool)
     match op {
         AtomOp::Add => match ty {
             // Global f32 flushes subnormals, shared does not (PTX ISA, `atom`).
-            Ty::F32 if global => F32.flush(soft::add(F32, Mode::Even, F32.flush(old), F32.flush(b))),
-            Ty::F32 => soft::add(F32, Mode::Even, old, b),
+            Ty::F32 if global => F32.flush(add_f32(F32.flush(old), F32.flush(b))),
+            Ty::F32 => add_f32(old, b),
             Ty::F64 => soft::add(F64, Mode::Even, old, b),
             Ty::F16 => soft::add(F16, Mode::Even, old, b),
             Ty::Bf16 => soft::add(BF16, Mode::Even, old, b),

@@ -3,13 +3,14 @@
 //! They wait until every living lane of the member mask has arrived at such an operation (at the same or another
 //! instruction, with the same qualifiers), and are then done for all of them at once.
 
-use assay_ptx::{AtomOp, MatchMode, ShflMode, Ty, VoteMode};
+use assay_ptx::{AtomOp, MatchMode, Ty, VoteMode};
 
 use super::state::{Fragment, State};
 use super::{Exec, Step};
 use crate::code::{Cold, Collective, WarpOp};
 use crate::findings::{Finding, FindingKind};
 use crate::handlers::generic::{get, put};
+use crate::handlers::shuffle;
 use crate::semantics::value;
 use crate::warp::LANES;
 
@@ -215,33 +216,6 @@ fn operands<'k>(
     }
 }
 
-/// The source lane of a shuffle and whether it is within range. Source: PTX ISA, `shfl.sync`, the pseudocode.
-fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
-    let (clamp, segment) = (c & 0x1f, c >> 8 & 0x1f);
-    let b = b & 0x1f;
-    let most = (lane & segment) | (clamp & !segment);
-    let least = lane & segment;
-    let (source, ok) = match mode {
-        ShflMode::Up => {
-            let s = lane as i32 - b as i32;
-            (s, s >= most as i32)
-        }
-        ShflMode::Down => {
-            let s = (lane + b) as i32;
-            (s, s <= most as i32)
-        }
-        ShflMode::Bfly => {
-            let s = (lane ^ b) as i32;
-            (s, s <= most as i32)
-        }
-        ShflMode::Idx => {
-            let s = (least | (b & !segment)) as i32;
-            (s, s <= most as i32)
-        }
-    };
-    (if ok { source as u32 & 31 } else { lane }, ok)
-}
-
 fn one_lane(op: &Collective, g: &Gathered, k: usize, inactive: &mut Option<(usize, usize)>) -> Lane {
     let v = &g.sources[0];
     let each = |f: &dyn Fn(usize) -> bool| {
@@ -250,7 +224,7 @@ fn one_lane(op: &Collective, g: &Gathered, k: usize, inactive: &mut Option<(usiz
     match op {
         Collective::Shfl { mode } => {
             let (source, pred) =
-                shuffle_source(*mode, k as u32, g.sources[1][k] as u32, g.sources[2][k] as u32);
+                shuffle::source(*mode, k as u32, g.sources[1][k] as u32, g.sources[2][k] as u32);
             if g.lanes >> source & 1 == 0 && inactive.is_none() {
                 *inactive = Some((k, source as usize));
             }
@@ -302,19 +276,20 @@ fn one_lane(op: &Collective, g: &Gathered, k: usize, inactive: &mut Option<(usiz
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assay_ptx::ShflMode;
 
     #[test]
     fn shuffles_follow_the_manuals_pseudocode() {
         // Width 32: `c` is 31 for down, bfly and idx, 0 for up.
-        assert_eq!(shuffle_source(ShflMode::Down, 5, 16, 31), (21, true));
-        assert_eq!(shuffle_source(ShflMode::Down, 20, 16, 31), (20, false));
-        assert_eq!(shuffle_source(ShflMode::Up, 5, 6, 0), (5, false));
-        assert_eq!(shuffle_source(ShflMode::Up, 6, 6, 0), (0, true));
-        assert_eq!(shuffle_source(ShflMode::Bfly, 5, 1, 31), (4, true));
+        assert_eq!(shuffle::source(ShflMode::Down, 5, 16, 31), (21, true));
+        assert_eq!(shuffle::source(ShflMode::Down, 20, 16, 31), (20, false));
+        assert_eq!(shuffle::source(ShflMode::Up, 5, 6, 0), (5, false));
+        assert_eq!(shuffle::source(ShflMode::Up, 6, 6, 0), (0, true));
+        assert_eq!(shuffle::source(ShflMode::Bfly, 5, 1, 31), (4, true));
         // Width 8: the segment mask is ~7 in bits 8..12.
         let c = 0x1800 | 7;
-        assert_eq!(shuffle_source(ShflMode::Idx, 13, 2, c), (10, true));
-        assert_eq!(shuffle_source(ShflMode::Down, 14, 4, c), (14, false));
-        assert_eq!(shuffle_source(ShflMode::Up, 9, 2, 0x1800), (9, false));
+        assert_eq!(shuffle::source(ShflMode::Idx, 13, 2, c), (10, true));
+        assert_eq!(shuffle::source(ShflMode::Down, 14, 4, c), (14, false));
+        assert_eq!(shuffle::source(ShflMode::Up, 9, 2, 0x1800), (9, false));
     }
 }

@@ -26,7 +26,7 @@ use crate::sanitize::{QuickHasher, Sanitizer};
 use crate::warp::{Event, LANES, NEGATED, Phase, run};
 
 use rng::Rng;
-use state::{Block, Fragment, Shape, State, fill_frame};
+use state::{Block, Fragment, Shape, State, refill_frame};
 
 /// Blocks resident at a time.
 const RESIDENT: u64 = 8;
@@ -165,7 +165,7 @@ impl Exec<'_> {
             let lanes = shape.threads - (wi * LANES) as u64;
             let mut ws = std::mem::replace(&mut self.blocks[slot].warps[wi], state::WarpState::new());
             ws.start(self.kernel, lanes.min(32) as u32);
-            fill_frame(&mut ws.frames[0].regs, code, &shape, &self.blocks[slot], wi);
+            refill_frame(&mut ws.frames[0].regs, &mut ws.image, code, &shape, &self.blocks[slot], wi);
             let local = code.local_bytes as usize * LANES;
             if ws.local.len() < local {
                 ws.local = crate::memory::Bytes::zeroed(local);
@@ -191,6 +191,8 @@ impl Exec<'_> {
             ws.w.params = self.params.as_ptr();
             ws.w.params_len = self.params.len() as u64;
             ws.w.first_thread = (wi * LANES) as u32;
+            ws.w.interleave = self.options.schedule == Schedule::Hardware;
+            ws.w.contended = false;
             ws.w.lockstep = many && self.options.schedule == Schedule::Hardware;
             block.warps[wi] = ws;
         }
@@ -207,9 +209,11 @@ impl Exec<'_> {
     fn rounds(&mut self, slot: usize) {
         for _ in 0..ROUNDS {
             let mut ran = false;
+            let mut contended = false;
             for k in 0..self.blocks[slot].order.len() {
                 let wi = self.blocks[slot].order[k] as usize;
                 ran |= self.turn(slot, wi);
+                contended |= self.blocks[slot].warps[wi].w.contended;
                 if self.stop.is_some() {
                     return;
                 }
@@ -223,6 +227,10 @@ impl Exec<'_> {
             }
             if !ran {
                 self.deadlock(slot);
+                return;
+            }
+            if contended {
+                // Other blocks may want the same place.
                 return;
             }
         }

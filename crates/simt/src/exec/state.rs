@@ -56,6 +56,8 @@ pub(crate) struct WarpState {
     pub(crate) stale_turns: u32,
     /// Where lanes last exited: line.
     pub(crate) exit_line: u32,
+    /// The entry's frame as the first block had it.
+    pub(crate) image: Vec<u8>,
 }
 
 /// A barrier of a block.
@@ -152,11 +154,55 @@ fn special(s: Special, shape: &Shape, block: &Block, warp: usize, lane: usize) -
     }
 }
 
+/// True if a special register differs between blocks.
+fn of_block(s: Special) -> bool {
+    matches!(
+        s,
+        Special::CtaidX
+            | Special::CtaidY
+            | Special::CtaidZ
+            | Special::ClusteridX
+            | Special::ClusteridY
+            | Special::ClusteridZ
+            | Special::Smid
+    )
+}
+
 /// Fills a fresh frame.
 pub(crate) fn fill_frame(regs: &mut Bytes, code: &Code, shape: &Shape, block: &Block, warp: usize) {
     let bytes = regs.as_mut_slice();
     bytes[..code.template.len()].copy_from_slice(&code.template);
-    for (s, at, kind) in &code.specials {
+    fill_specials(bytes, code, shape, block, warp, |_| true);
+}
+
+/// Fills the entry's frame of a warp for another block: `image` is what the first block's was.
+pub(crate) fn refill_frame(
+    regs: &mut Bytes,
+    image: &mut Vec<u8>,
+    code: &Code,
+    shape: &Shape,
+    block: &Block,
+    warp: usize,
+) {
+    if image.is_empty() {
+        fill_frame(regs, code, shape, block, warp);
+        image.extend_from_slice(regs.as_slice());
+        return;
+    }
+    let bytes = regs.as_mut_slice();
+    bytes.copy_from_slice(image);
+    fill_specials(bytes, code, shape, block, warp, of_block);
+}
+
+fn fill_specials(
+    bytes: &mut [u8],
+    code: &Code,
+    shape: &Shape,
+    block: &Block,
+    warp: usize,
+    which: impl Fn(Special) -> bool,
+) {
+    for (s, at, kind) in code.specials.iter().filter(|(s, ..)| which(*s)) {
         let at = *at as usize;
         match kind {
             Kind::W32 => {
@@ -190,6 +236,7 @@ impl WarpState {
             local: Bytes::zeroed(0),
             stale_turns: 0,
             exit_line: 0,
+            image: Vec::new(),
         }
     }
 

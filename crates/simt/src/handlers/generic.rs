@@ -151,6 +151,33 @@ pub(crate) unsafe fn guarded(w: &mut Warp, d: &Decoded) -> *const Decoded {
     }
 }
 
+/// A store to a global address that the thread has just read (`y[i] += x` without an atomic). In lockstep the warp
+/// lets others run in between, as they would on a GPU where all of them read at nearly the same time; unless its
+/// lanes go to consecutive addresses, which others hardly share. `g` does the store.
+///
+/// # Safety
+/// As for every handler; the address register is 64 bits wide.
+pub(crate) unsafe fn contended(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: the decoder's register.
+    unsafe {
+        if w.interleave && !w.contended && !consecutive(&*w.r64(d.a).cast::<[u64; LANES]>(), w.mask) {
+            w.contended = true;
+            return w.stop(d, Event::Yield);
+        }
+        w.contended = false;
+        (d.g)(w, d)
+    }
+}
+
+/// True if the addresses of two or more active lanes rise by one step of at most 16 bytes.
+fn consecutive(a: &[u64; LANES], mask: u32) -> bool {
+    let mut lanes = (0..LANES).filter(|k| mask >> k & 1 != 0);
+    let (Some(first), Some(second)) = (lanes.next(), lanes.next()) else { return false };
+    let step = a[second].wrapping_sub(a[first]);
+    let even = |k: usize| a[k] == a[first].wrapping_add(step.wrapping_mul((k - first) as u64));
+    second == first + 1 && (1..=16).contains(&step) && lanes.all(even)
+}
+
 /// Hands the instruction to the executor.
 ///
 /// # Safety

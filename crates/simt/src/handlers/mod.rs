@@ -6,3 +6,4 @@ pub(crate) mod chain;
 pub(crate) mod control;
 pub(crate) mod generic;
 pub(crate) mod memory;
+pub(crate) mod shuffle;

@@ -1,0 +1,207 @@
+//! Decoding of loads, stores and atomics.
+
+use assay_ptx::{AtomOp, Base, FunctionKind, Op, Operand, Semantics, Space, SymbolRef};
+
+use super::function::{Decoder, Result};
+use super::fuse::Tag;
+use crate::code::{Cold, Kind, MemKind, MemOp, Slot};
+use crate::handlers::{generic, memory};
+use crate::warp::Handler;
+
+impl Decoder<'_, '_> {
+    fn address(&mut self, o: &Operand, space: Option<Space>) -> Result<(Slot, i64, bool)> {
+        let Operand::Address { base, offset } = o else { return Err(self.no()) };
+        let kind = if space == Some(Space::Shared) { Kind::W32 } else { Kind::W64 };
+        Ok(match base {
+            Base::Reg(r) => (self.reg(*r), *offset, false),
+            Base::Absolute => (self.frame.constant(kind, 0), *offset, false),
+            Base::Symbol(s) => match self.symbol(*s)? {
+                Some(a) => (self.frame.constant(kind, a), *offset, false),
+                None => {
+                    let a = self.local_offset(*s).ok_or_else(|| self.no())?;
+                    (self.frame.constant(kind, 0), offset.wrapping_add(a as i64), true)
+                }
+            },
+        })
+    }
+
+    /// The space that an address operand really lies in: parameters of device functions and of calls are local.
+    fn space(&self, o: &Operand, written: Option<Space>) -> Option<Space> {
+        let Operand::Address { base, .. } = o else { return written };
+        match base {
+            Base::Symbol(SymbolRef::Param(_)) if self.f.kind == FunctionKind::Entry => Some(Space::Param),
+            Base::Symbol(SymbolRef::Param(_) | SymbolRef::Return(_)) => Some(Space::Local),
+            Base::Symbol(SymbolRef::Local(id)) => match self.f.variables[id.index()].space {
+                Space::Param => Some(Space::Local),
+                s => Some(s),
+            },
+            Base::Symbol(SymbolRef::Module(id)) => Some(self.cx.module.variables[id.index()].space),
+            _ if written == Some(Space::Param) && self.f.kind == FunctionKind::Device => Some(Space::Local),
+            _ => written,
+        }
+    }
+
+    pub(super) fn access(&mut self) -> Result<()> {
+        let i = self.instr();
+        let m = &i.mods;
+        let store = i.op == Op::St;
+        let ty = i.ty().ok_or_else(|| self.no())?;
+        if ty.bits() > 64 || m.vector > 4 {
+            return Err(self.no());
+        }
+        let (address, data) = if store { (0, 1) } else { (1, 0) };
+        let space = self.space(&i.operands[address], m.space);
+        let elements: Vec<&Operand> = match &i.operands[data] {
+            Operand::Vector(list) => list.iter().collect(),
+            o => vec![o],
+        };
+        let mut slots = Vec::new();
+        for o in &elements {
+            slots.push(if store { Some(self.source(o, ty)?) } else { self.dest(o)? });
+        }
+        // A device function's parameter in a register needs no memory.
+        let (base, offset, frame_relative) = self.address(&i.operands[address], space)?;
+        let size = ty.size_bytes();
+        if space == Some(Space::Param) && !store {
+            let constant = matches!(&i.operands[address], Operand::Address { base: Base::Symbol(_), .. });
+            if constant && let Operand::Address { base: Base::Symbol(s), offset } = &i.operands[address] {
+                let at = self.symbol(*s)?.unwrap_or(0).wrapping_add(*offset as u64);
+                let total = size * elements.len() as u64;
+                if at.checked_add(total).is_none_or(|end| end > self.f.param_bytes) {
+                    return Err(self.bad("reads past the kernel's parameters"));
+                }
+                for (k, (slot, o)) in slots.iter().zip(&elements).enumerate() {
+                    let Some(slot) = slot else { continue };
+                    let mut d = self.blank();
+                    d.f = memory::load_param;
+                    d.d = slot.at;
+                    d.e = size as u32 | u32::from(ty.is_signed()) << 8;
+                    d.b = if self.reg_bits(o) == 16 { 0xffff } else { u32::MAX };
+                    d.c = u32::from(slot.kind == Kind::W64);
+                    d.off = (at + k as u64 * size) as i64;
+                    self.emit(d, None);
+                }
+                return Ok(());
+            }
+        }
+        let strong = m.volatile || m.mmio || !matches!(m.semantics, None | Some(Semantics::Weak));
+        let op = MemOp {
+            kind: if store { MemKind::Store } else { MemKind::Load },
+            space,
+            base,
+            offset,
+            frame_relative,
+            size: size as u8,
+            ty,
+            data: slots.clone(),
+            b: None,
+            c: None,
+            strong,
+            semantics: m.semantics,
+            scope: m.scope,
+        };
+        let want = if size == 8 { Kind::W64 } else { Kind::W32 };
+        let plain_data = slots.iter().all(|s| s.is_some_and(|s| s.kind == want));
+        let shared = space == Some(Space::Shared);
+        let base_fits = match space {
+            Some(Space::Shared) => base.kind == Kind::W32,
+            None | Some(Space::Global | Space::Const) => base.kind == Kind::W64,
+            Some(Space::Local | Space::Param) => false,
+        };
+        let mut d = self.blank();
+        let mut checked: Handler = generic::to_memory;
+        let mut cached_form = false;
+        d.f = generic::to_memory;
+        d.aux = self.cold.len() as u32;
+        if plain_data && base_fits && !frame_relative {
+            let total = size * slots.len() as u64;
+            let guarded = i.guard.is_some();
+            let cached = !guarded && self.known.contains(&(base.at, total));
+            let signed = !store && size < 4 && ty.is_signed();
+            cached_form = cached;
+            let form = memory::Form { store, shared, size: size as u8, count: slots.len(), signed, cached };
+            if !strong {
+                checked = memory::handler(form, self.cx.variant, true).unwrap_or(generic::to_memory);
+            }
+            if let Some(h) = memory::handler(form, self.cx.variant, false) {
+                d.f = h;
+                d.a = base.at;
+                d.off = offset;
+                d.class = self.frame.class(base.at, total);
+                let at = |k: usize| slots.get(k).copied().flatten().map_or(0, |s: Slot| s.at);
+                (d.d, d.b, d.c, d.e) = (at(0), at(1), at(2), at(3));
+                if slots.len() == 1 {
+                    d.e = if self.reg_bits(elements[0]) == 16 { 0xffff } else { u32::MAX };
+                }
+                if !guarded && !cached {
+                    self.known.push((base.at, total));
+                }
+            }
+        }
+        self.cold.push(Cold::Memory(op));
+        if !store {
+            for (k, o) in elements.iter().enumerate() {
+                if self.reg_bits(o) == 16 {
+                    self.narrow.push((self.out.len() as u32, k as u32));
+                }
+            }
+        }
+        let global = base_fits && !shared && !strong && i.guard.is_none() && !frame_relative;
+        let mut wrapped = false;
+        if global && !store {
+            self.loaded.push((base.at, offset));
+        } else if global && self.loaded.contains(&(base.at, offset)) && d.a == base.at {
+            d.g = d.f;
+            d.f = generic::contended;
+            wrapped = true;
+        }
+        self.emit_wrapped(d, Some(checked), wrapped);
+        let word = !store && shared && size == 4 && !strong && i.guard.is_none() && d.class != 0;
+        if let (true, [Operand::Reg(r)], Some(e)) = (word, &elements[..], self.out.last_mut()) {
+            let cached = cached_form;
+            e.tag = Tag::Load { reg: r.0, base: base.at, offset, class: d.class, cached };
+        }
+        Ok(())
+    }
+
+    pub(super) fn atomic(&mut self) -> Result<()> {
+        let i = self.instr();
+        let m = &i.mods;
+        let ty = i.ty().ok_or_else(|| self.no())?;
+        let op = m.atom.ok_or_else(|| self.no())?;
+        if ty.bits() > 64 {
+            return Err(self.no());
+        }
+        let red = i.op == Op::Red;
+        let (address, first) = if red { (0, 1) } else { (1, 2) };
+        let data = if red { None } else { self.dest(&i.operands[0])? };
+        let space = self.space(&i.operands[address], m.space);
+        let (base, offset, frame_relative) = self.address(&i.operands[address], space)?;
+        let b = self.source(&i.operands[first], ty)?;
+        let c = match (op, i.operands.get(first + 1)) {
+            (AtomOp::Cas, Some(o)) => Some(self.source(o, ty)?),
+            _ => None,
+        };
+        let mem = MemOp {
+            kind: MemKind::Atomic(op),
+            space,
+            base,
+            offset,
+            frame_relative,
+            size: ty.size_bytes() as u8,
+            ty,
+            data: vec![data],
+            b: Some(b),
+            c,
+            strong: true,
+            semantics: m.semantics,
+            scope: m.scope,
+        };
+        let mut d = self.blank();
+        d.f = generic::to_memory;
+        d.aux = self.cold.len() as u32;
+        self.cold.push(Cold::Memory(mem));
+        self.emit(d, Some(generic::to_memory));
+        Ok(())
+    }
+}
