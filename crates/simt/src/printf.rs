@@ -41,7 +41,7 @@ fn parse(format: &str) -> (Vec<Piece>, String) {
         let mut number = || {
             let mut n: Option<usize> = None;
             while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
-                n = Some((n.unwrap_or(0) * 10 + d as usize).min(4096));
+                n = Some((n.unwrap_or(0) * 10 + d as usize).min(256));
                 chars.next();
             }
             n

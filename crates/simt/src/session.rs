@@ -443,6 +443,7 @@ impl Session {
             options: &self.options,
             findings: &mut findings,
             printf: Vec::new(),
+            printf_bytes: 0,
             shape,
             params,
             blocks: Vec::new(),

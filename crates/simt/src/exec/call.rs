@@ -1,7 +1,7 @@
 //! Function calls, returns, and the built-in functions `vprintf` and `__assertfail`.
 
 use super::state::{Frame, fill_frame};
-use super::{Exec, PRINTF_LINES, Step, Stop};
+use super::{Exec, PRINTF_BYTES, PRINTF_LINES, Step, Stop};
 use crate::code::{CallOp, Callee, Cold, Home, Kind, Value};
 use crate::findings::{Finding, FindingKind};
 use crate::handlers::generic::{get, put};
@@ -255,7 +255,7 @@ impl Exec<'_> {
             let format = self.string(slot, wi, k, format);
             let mut at_arg = 0u64;
             let mut written = 0u64;
-            if self.printf.len() < PRINTF_LINES {
+            if self.printf.len() < PRINTF_LINES && self.printf_bytes < PRINTF_BYTES {
                 let text = {
                     let mut next = |size: u64| {
                         at_arg = at_arg.next_multiple_of(size);
@@ -272,6 +272,7 @@ impl Exec<'_> {
                 };
                 let text = crate::printf::render(&format, &text, |a| self.string(slot, wi, k, a));
                 written = text.len() as u64;
+                self.printf_bytes += text.len();
                 self.printf.push(text);
             }
             // The result: bytes written, as the C function has it.

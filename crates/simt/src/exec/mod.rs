@@ -37,6 +37,7 @@ const TURN: i64 = 1024;
 const TURN_AHEAD: i64 = 65_536;
 /// Printed text kept per launch.
 const PRINTF_LINES: usize = 10_000;
+const PRINTF_BYTES: usize = 1 << 20;
 
 /// Why a launch ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,7 @@ pub(crate) struct Exec<'a> {
     pub(crate) options: &'a Options,
     pub(crate) findings: &'a mut Collector,
     pub(crate) printf: Vec<String>,
+    pub(crate) printf_bytes: usize,
     pub(crate) shape: Shape,
     pub(crate) params: Vec<u8>,
     pub(crate) blocks: Vec<Block>,
@@ -320,6 +322,11 @@ impl Exec<'_> {
         let mut over = false;
         while !over {
             let ws = &mut self.blocks[slot].warps[wi];
+            if ran && ws.w.fuel <= 0 {
+                // Loops through splits, table branches and calls end here; plain ones at their branch.
+                over = true;
+                break;
+            }
             let Some(fi) = ws.pick() else { break };
             ran = true;
             self.now += 1;
