@@ -29,7 +29,8 @@ fn the_shipped_protocols_are_those_in_the_folder() {
 fn the_shipped_protocols_ask_what_the_design_says() {
     let asked = |name: &str| {
         let p = builtin().unwrap().into_iter().find(|p| p.name == name).unwrap();
-        let recipes = p.recipes("1/23", &["ragged".to_owned(), "official#0".to_owned()], |budget| {
+        // A problem that no table names.
+        let recipes = p.recipes("9/99", &["ragged".to_owned(), "official#0".to_owned()], |budget| {
             vec![format!("cover#{budget}")]
         });
         (recipes.join(" "), p.tolerance())
@@ -48,6 +49,16 @@ fn the_shipped_protocols_ask_what_the_design_says() {
         ("targeted-all", "official#0 ragged", 1e-2),
     ] {
         assert_eq!(asked(name), (recipes.to_owned(), Tolerance::both(t)), "{name}");
+    }
+}
+
+#[test]
+fn targeted_2_ships_one_or_two_inputs_for_each_problem_that_it_names() {
+    let p = builtin().unwrap().into_iter().find(|p| p.name == "targeted-2").unwrap();
+    assert!(!p.problems.is_empty());
+    for (key, recipes) in &p.problems {
+        assert!((1..=2).contains(&recipes.len()), "{key}: {recipes:?}");
+        assert_eq!(p.recipes(key, &[], |_| panic!("a table leaves nothing to choose")), *recipes);
     }
 }
 
