@@ -71,7 +71,9 @@ fn input<'a>(matrices: &'a [KillMatrix], protocols: &'a [Protocol]) -> SummaryIn
 }
 
 fn summary() -> Summary {
-    let (matrices, protocols) = (matrices(), builtin().unwrap());
+    let (matrices, mut protocols) = (matrices(), builtin().unwrap());
+    // The tables that ship name real problems' inputs, which these small matrices lack.
+    protocols.iter_mut().for_each(|p| p.problems.clear());
     let failed = [FailedBaseline {
         problem: "1/99".to_owned(),
         name: "broken".to_owned(),
