@@ -1,4 +1,5 @@
-//! Developer tasks: `cargo xtask check` (what CI asks), `cargo xtask bless` (rewrite snapshots).
+//! Developer tasks: `cargo xtask check` (documents agree with the tree), `cargo xtask bless` (rewrite snapshots),
+//! `cargo xtask shipped RUN` (the default audit in RUN selects the suites that ship).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,8 +13,9 @@ fn main() -> ExitCode {
     let done = match task.as_str() {
         "check" => check(),
         "bless" => bless(),
+        "shipped" => shipped(std::env::args().nth(2)),
         _ => {
-            eprintln!("usage: cargo xtask check | bless");
+            eprintln!("usage: cargo xtask check | bless | shipped RUN");
             return ExitCode::from(2);
         }
     };
@@ -93,6 +95,26 @@ fn bless() -> anyhow::Result<()> {
     if !status.success() {
         bail!("the tests failed; what could be written is written");
     }
+    Ok(())
+}
+
+/// The table that `targeted-2` ships is what greedy cover selects on the default audit in `run`.
+fn shipped(run: Option<String>) -> anyhow::Result<()> {
+    let run = run.context("name the run folder of a default audit")?;
+    let table = |path: &Path| -> anyhow::Result<String> {
+        let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let (_, table) =
+            text.split_once("[problems]").with_context(|| format!("no table in {}", path.display()))?;
+        Ok(table.trim().to_owned())
+    };
+    let ours = table(&root().join("protocols/targeted-2.toml"))?;
+    let selected = table(&Path::new(&run).join("suites/budget-2.toml"))?;
+    if ours != selected {
+        bail!(
+            "protocols/targeted-2.toml ships\n{ours}\nbut the audit selects\n{selected}\ncopy the table of the run"
+        );
+    }
+    println!("targeted-2 ships what the audit selects");
     Ok(())
 }
 

@@ -16,9 +16,8 @@ pub struct Cli {
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes: 0 fine; 1 the thing judged is wrong (or below --fail-under); 2 usage or bad input; 3 a baseline failed;
-4 unsupported; 5 budget exhausted; 70 a bug of ours; 74 cannot write; 130 interrupted.";
+const EXIT_CODES: &str = "Exit codes: 0 fine; 1 the thing judged is wrong (or below --fail-under); 2 usage or bad input; \
+3 a baseline failed; 4 unsupported; 5 budget exhausted; 70 a bug of ours; 74 cannot write; 130 interrupted.";
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]

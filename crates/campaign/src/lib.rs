@@ -7,10 +7,12 @@
 //! summary; threads change the order of work, never a value.
 
 pub mod audit;
+mod bench;
 pub mod error;
 pub mod execute;
 pub mod filter;
 pub mod inputs;
+mod judged;
 pub mod records;
 pub mod stage;
 pub mod store;

@@ -28,8 +28,8 @@ pub enum NvrtcError {
     },
     /// pip could not fetch the wheel.
     #[error(
-        "cannot download NVRTC ({reason}); with network access run `{command}` and repeat, or set \
-         `ASSAY_NVRTC=/path/to/libnvrtc.so` to a library that is already here"
+        "cannot download NVRTC ({reason}); repeat with network access, or bring the wheel by hand (`{command}` where there \
+         is a network, then unzip it here) and set `ASSAY_NVRTC=/path/to/libnvrtc.so.13`"
     )]
     Download {
         /// The last line pip said, or why it did not start.

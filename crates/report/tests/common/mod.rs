@@ -214,7 +214,9 @@ pub fn run() -> (Bundle, Vec<KillMatrix>) {
         sources.push(SourceFile { problem: key, path: "kernel.cu".into(), text: SOURCE.into() });
         matrices.push(m);
     }
-    let protocols = builtin().unwrap();
+    let mut protocols = builtin().unwrap();
+    // The tables that ship name real problems' inputs, which this made-up run lacks.
+    protocols.iter_mut().for_each(|p| p.problems.clear());
     let rules: Vec<RuleInfo> =
         FAULTS.iter().map(|f| RuleInfo { id: f.1.into(), family: f.0.into() }).collect();
     let mut environment = serde_json::Map::new();

@@ -1,0 +1,266 @@
+//! The evaluations of one problem: a version of its kernels on an input, from the store or executed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use assay_judge::EvaluationEnd;
+use assay_measure::MatrixCell;
+use assay_problems::{HostError, InputKind, Plan, Problem, Scratch};
+use assay_simt::{Fill, Memory, Role, Sanitize, Schedule};
+use assay_tensor::DType;
+
+use crate::CampaignError;
+use crate::audit::Context;
+use crate::execute::{Buffer, End, Mode, Run, execute};
+use crate::filter::Version;
+use crate::inputs::{self, Input};
+use crate::store::{EvaluationKey, EvaluationRow};
+
+/// A mutant may execute this many times the baseline's warp instructions on the same input, and 100,000 more.
+const BUDGET_FACTOR: u64 = 10;
+/// Warp instructions that the baseline may execute on one input; desk extents ask for less than a million.
+const BASELINE_BUDGET: u64 = 50_000_000;
+
+/// A cell's key without the mutant: schedule and seed.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    /// Strict memory and every detector.
+    Sanitize,
+    /// The memory of the matrix, and the race detector.
+    Races,
+    Hardware(u64),
+    RunAhead(u64),
+}
+
+impl Way {
+    fn name(self) -> (&'static str, u64) {
+        match self {
+            Way::Sanitize => ("sanitize", 0),
+            Way::Races => ("races", 0),
+            Way::Hardware(seed) => ("hardware", seed),
+            Way::RunAhead(seed) => ("run-ahead", seed),
+        }
+    }
+
+    fn mode(self, instructions: u64, base_seed: u64) -> Mode {
+        let (memory, sanitize, schedule) = match self {
+            Way::Sanitize => (Memory::Strict, Sanitize::ALL, Schedule::Hardware),
+            Way::Races => (Memory::Arena, Sanitize { races: true, ..Sanitize::OFF }, Schedule::Hardware),
+            Way::Hardware(_) => (Memory::Arena, Sanitize::OFF, Schedule::Hardware),
+            Way::RunAhead(_) => (Memory::Arena, Sanitize::OFF, Schedule::RunAhead),
+        };
+        let seed = base_seed.wrapping_add(self.name().1);
+        Mode { memory, fill: Fill::Noise, sanitize, schedule, seed, instructions }
+    }
+}
+
+/// Everything that evaluations of one problem share.
+pub(crate) struct Bench<'a> {
+    pub(crate) context: &'a Context<'a>,
+    pub(crate) problem: &'a Problem,
+    pub(crate) key: String,
+    pub(crate) known: HashMap<EvaluationKey, EvaluationRow>,
+    pub(crate) official_dims: BTreeMap<String, u64>,
+    pub(crate) official_plan: Option<Plan>,
+    /// The baseline's instructions for a recipe, from which a mutant's budget follows.
+    pub(crate) instructions: Mutex<HashMap<String, u64>>,
+    pub(crate) executed: AtomicU64,
+}
+
+impl Bench<'_> {
+    /// One evaluation: from the store, or executed and put into `fresh`.
+    pub(crate) fn evaluation(
+        &self,
+        mutant: &str,
+        version: &Version,
+        input: &Input,
+        way: Way,
+        fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
+    ) -> Result<EvaluationRow, CampaignError> {
+        let (schedule, seed) = way.name();
+        let key = EvaluationKey {
+            mutant: mutant.into(),
+            recipe: input.text.clone(),
+            schedule: schedule.into(),
+            seed,
+        };
+        if let Some(row) = self.known.get(&key) {
+            return Ok(row.clone());
+        }
+        if let Some((_, row)) = fresh.iter().find(|(k, _)| *k == key) {
+            return Ok(row.clone());
+        }
+        self.context.check_interrupt()?;
+        let budget = match self.instructions.lock() {
+            Ok(known) => known.get(&input.text).map_or(BASELINE_BUDGET, |&n| {
+                n.saturating_mul(BUDGET_FACTOR).saturating_add(100_000).min(BASELINE_BUDGET)
+            }),
+            Err(_) => return Err(CampaignError::Internal("the instruction counts' lock is poisoned".into())),
+        };
+        let run = self.run(version, input, &way.mode(budget, self.context.seed));
+        self.executed.fetch_add(1, Ordering::Relaxed);
+        let row = self.judge(input, &run, matches!(way, Way::Sanitize | Way::Races));
+        fresh.push((key, row.clone()));
+        Ok(row)
+    }
+
+    /// Bytes of a tensor at official extents; none where the problem does not state its shape.
+    pub(crate) fn official_bytes(&self, name: &str, dtype: DType) -> Option<u64> {
+        let shape = match self.problem.input(name) {
+            Some(input) => self.problem.shape_of(input, &self.official_dims).ok()?,
+            None => self.problem.output_shape(name, &self.official_dims).ok()??,
+        };
+        assay_tensor::numel(&shape)?.checked_mul(dtype.size_bytes())
+    }
+
+    pub(crate) fn run(&self, version: &Version, input: &Input, mode: &Mode) -> Run {
+        let fault = |what: String| Run { end: End::Fault(what), findings: Vec::new(), instructions: 0 };
+        let Some(exe) = &version.exe else { return fault("nothing was compiled".into()) };
+        let plan = match version.plans.get(&shape_name(&input.dims)) {
+            Some(Ok(plan)) => plan,
+            Some(Err(e)) => {
+                let end = match e {
+                    HostError::Unsupported { .. } => End::Unsupported(e.to_string()),
+                    HostError::Exhausted { .. } => End::Exhausted(e.to_string()),
+                    HostError::NoLaunch
+                    | HostError::Invalid { .. }
+                    | HostError::Fault { .. }
+                    | HostError::Unbound { .. } => End::Fault(e.to_string()),
+                };
+                return Run { end, findings: Vec::new(), instructions: 0 };
+            }
+            None => return fault("no plan for this shape".into()),
+        };
+        let problem = self.problem;
+        let mut buffers = Vec::new();
+        let mut values: Vec<(&str, Role, bool)> = Vec::new();
+        for i in &problem.inputs {
+            let role = if i.kind == InputKind::Parameter { Role::Parameter } else { Role::Input };
+            values.push((&i.name, role, i.kind == InputKind::Parameter));
+        }
+        // Parameters come first in memory: a module's weights are made before its inputs.
+        values.sort_by_key(|v| !v.2);
+        for (name, role, _) in values {
+            let Some(t) = input.tensors.get(name) else { return fault(format!("no tensor `{name}`")) };
+            buffers.push(Buffer {
+                name,
+                role,
+                dtype: t.dtype,
+                size_bytes: t.data.len() as u64,
+                official_bytes: self.official_bytes(name, t.dtype).unwrap_or(t.data.len() as u64),
+                values: Some(&t.data),
+                may_write: problem.inplace.iter().any(|n| n == name),
+            });
+        }
+        for s in &plan.scratch {
+            let official =
+                self.official_plan.as_ref().and_then(|p| p.scratch.iter().find(|o| o.name == s.name));
+            let bytes = |s: &Scratch| s.len.checked_mul(s.dtype.size_bytes());
+            let (Some(size), official) = (bytes(s), official.and_then(bytes)) else {
+                return fault(format!("scratch `{}` is too large", s.name));
+            };
+            buffers.push(Buffer {
+                name: &s.name,
+                role: Role::Scratch,
+                dtype: s.dtype,
+                size_bytes: size,
+                official_bytes: official.unwrap_or(size),
+                values: None,
+                may_write: true,
+            });
+        }
+        let mut outputs: Vec<(String, DType, Vec<u64>)> = Vec::new();
+        for name in &problem.outputs {
+            let Some(t) = input.official.get(name) else {
+                return fault(format!("no reference for `{name}`"));
+            };
+            outputs.push((name.clone(), t.dtype, t.shape.clone()));
+            if buffers.iter().any(|b| b.name == name) {
+                continue; // written in place
+            }
+            buffers.push(Buffer {
+                name,
+                role: Role::Output,
+                dtype: t.dtype,
+                size_bytes: t.data.len() as u64,
+                official_bytes: self.official_bytes(name, t.dtype).unwrap_or(t.data.len() as u64),
+                values: None,
+                may_write: true,
+            });
+        }
+        execute(exe, plan, &buffers, &outputs, mode)
+    }
+
+    pub(crate) fn judge(&self, input: &Input, run: &Run, sanitized: bool) -> EvaluationRow {
+        let mut row = EvaluationRow {
+            end: String::new(),
+            official: f64::INFINITY,
+            truth: f64::INFINITY,
+            max_abs: f64::INFINITY,
+            max_rel: f64::INFINITY,
+            at: 0,
+            instructions: run.instructions,
+            note: String::new(),
+        };
+        let end = match &run.end {
+            End::Fault(what) => {
+                row.note.clone_from(what);
+                EvaluationEnd::Fault
+            }
+            End::Exhausted(what) => {
+                row.note.clone_from(what);
+                EvaluationEnd::Exhausted
+            }
+            End::Unsupported(what) => {
+                row.note.clone_from(what);
+                EvaluationEnd::Unsupported
+            }
+            End::Outputs(out) => {
+                let official = inputs::worst(self.problem, out, &input.official, false);
+                let truth = inputs::worst(self.problem, out, &input.truth, true);
+                match (official, truth) {
+                    (Ok(o), Ok(t)) => {
+                        row.official = o.threshold;
+                        row.truth = t.threshold;
+                        row.max_abs = t.max_abs;
+                        row.max_rel = t.max_rel;
+                        row.at = t.index.unwrap_or(0);
+                        EvaluationEnd::of(&o, assay_judge::PAPER_TOLERANCE)
+                    }
+                    (Err(e), _) | (_, Err(e)) => {
+                        row.note = e;
+                        EvaluationEnd::Fault
+                    }
+                }
+            }
+        };
+        row.end = end.name().to_owned();
+        if sanitized {
+            let mut kinds: Vec<&str> = run.findings.iter().map(|f| f.kind.name()).collect();
+            kinds.sort_unstable();
+            kinds.dedup();
+            row.note = kinds.join(" ");
+        }
+        row
+    }
+
+    /// A version on an input, once, under `hardware` with the first seed; nothing is stored.
+    pub(crate) fn once(&self, version: &Version, input: &Input) -> Result<MatrixCell, CampaignError> {
+        self.context.check_interrupt()?;
+        let run = self.run(version, input, &Way::Hardware(0).mode(BASELINE_BUDGET, self.context.seed));
+        Ok(cell(&self.judge(input, &run, false)))
+    }
+}
+
+/// The name of the shape at which an input stands, among the shapes of [`Shapes`].
+pub(crate) fn shape_name(dims: &BTreeMap<String, u64>) -> String {
+    let words: Vec<String> = dims.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    words.join(",")
+}
+
+/// The stored row as a cell of the matrix.
+pub(crate) fn cell(row: &EvaluationRow) -> MatrixCell {
+    let end = EvaluationEnd::from_name(&row.end).unwrap_or(EvaluationEnd::Unsupported);
+    MatrixCell::new(end, row.official, row.truth)
+}

@@ -1,0 +1,283 @@
+//! One mutant's row of the matrix: its cells, its findings, its witness, and the search for one.
+
+use std::collections::BTreeMap;
+
+use assay_judge::EvaluationEnd;
+use assay_measure::{MatrixCell, Origin, Tolerance, majority};
+use assay_problems::Recipe;
+use assay_simt::FindingKind;
+use rayon::prelude::*;
+
+use crate::CampaignError;
+use crate::bench::{Bench, Way, cell, shape_name};
+use crate::filter::{Candidate, Sorted, Version};
+use crate::inputs::{self, Input};
+use crate::store::{EvaluationKey, EvaluationRow};
+
+/// Schedule seeds whose majority makes a cell where the result may depend on the schedule.
+const SEEDS: u64 = 4;
+/// Seeds tried under `run-ahead` before a hazard is given up.
+const RUN_AHEAD_SEEDS: u64 = 2;
+/// Searched inputs that become columns of the matrix, in the order of the search.
+const SEARCHED_COLUMNS: usize = 4;
+
+/// Findings after which a result may depend on the schedule.
+const HAZARDS: [FindingKind; 4] = [
+    FindingKind::RaceShared,
+    FindingKind::RaceGlobal,
+    FindingKind::BarrierDivergence,
+    FindingKind::BadShuffleMask,
+];
+
+/// Findings that end a block in strict memory but not in the matrix's, so that what follows was not looked at.
+const CUT_SHORT: [FindingKind; 3] =
+    [FindingKind::OobRead, FindingKind::OobWrite, FindingKind::MisalignedAccess];
+
+/// A mutant's row of the matrix in the making.
+#[derive(Default)]
+pub(crate) struct Judged {
+    pub(crate) cells: Vec<Option<MatrixCell>>,
+    pub(crate) witness: Option<String>,
+    pub(crate) schedule_witness: Option<String>,
+    pub(crate) quarantined: Option<String>,
+    /// Kinds of findings of the sanitized runs, sorted.
+    pub(crate) findings: Vec<String>,
+    /// Shapes (by name) at which the result may depend on the schedule.
+    pub(crate) hazards: Vec<String>,
+    pub(crate) found_by_search: Option<usize>,
+}
+
+impl Judged {
+    /// Takes in the kinds that a run with detectors reported at a shape; `flag` where they are the sanitizer's verdict.
+    fn note_findings(&mut self, note: &str, shape: &str, flag: bool) {
+        for kind in note.split_whitespace() {
+            if HAZARDS.iter().any(|k| k.name() == kind) && !self.hazards.iter().any(|h| h == shape) {
+                self.hazards.push(shape.to_owned());
+            }
+            if flag && !self.findings.iter().any(|k| k == kind) {
+                self.findings.push(kind.to_owned());
+            }
+        }
+    }
+}
+
+impl Bench<'_> {
+    /// A mutant on every input.
+    pub(crate) fn evaluate(&self, candidate: &Candidate, inputs: &[Input]) -> Result<Judged, CampaignError> {
+        let mut judged = Judged { cells: vec![None; inputs.len()], ..Judged::default() };
+        let Some(version) = &candidate.version else {
+            if let Sorted::Quarantined(why) = &candidate.sorted {
+                judged.quarantined = Some(why.clone());
+            }
+            return Ok(judged);
+        };
+        let id = &candidate.mutant.id;
+        let mut fresh = Vec::new();
+        // The first official input tells what cannot be evaluated at all.
+        if let Some(first) = inputs.first() {
+            let row = self.evaluation(id, version, first, Way::Hardware(0), &mut fresh)?;
+            if let EvaluationEnd::Exhausted | EvaluationEnd::Unsupported = cell(&row).end {
+                judged.quarantined = Some(format!("{} on `{}`: {}", row.end, first.text, row.note));
+                self.context.store.put_evaluations(&self.key, &fresh)?;
+                return Ok(judged);
+            }
+        }
+        for (k, input) in inputs.iter().enumerate() {
+            if inputs[..k].iter().any(|other| other.dims == input.dims) {
+                continue;
+            }
+            self.look(id, version, input, &mut judged, &mut fresh)?;
+        }
+        for (k, input) in inputs.iter().enumerate() {
+            judged.cells[k] = Some(self.cell_of(id, version, input, &judged, &mut fresh)?);
+        }
+        for (k, input) in inputs.iter().enumerate() {
+            if judged.cells[k].as_ref().is_some_and(|c| kills(c, input))
+                && self.confirm(id, version, input, &judged, &mut fresh)?
+            {
+                judged.witness = Some(input.text.clone());
+                break;
+            }
+        }
+        if judged.witness.is_none() {
+            judged.schedule_witness = self.run_ahead(id, version, inputs, &judged, &mut fresh)?;
+        }
+        self.context.store.put_evaluations(&self.key, &fresh)?;
+        Ok(judged)
+    }
+
+    /// The sanitized run at an input's shape: what it finds, and whether results there may depend on the schedule.
+    fn look(
+        &self,
+        id: &str,
+        version: &Version,
+        input: &Input,
+        judged: &mut Judged,
+        fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
+    ) -> Result<(), CampaignError> {
+        let shape = shape_name(&input.dims);
+        let row = self.evaluation(id, version, input, Way::Sanitize, fresh)?;
+        judged.note_findings(&row.note, &shape, true);
+        let cut_short = row.note.split_whitespace().any(|kind| CUT_SHORT.iter().any(|k| k.name() == kind));
+        if cut_short && !judged.hazards.contains(&shape) {
+            let row = self.evaluation(id, version, input, Way::Races, fresh)?;
+            judged.note_findings(&row.note, &shape, false);
+        }
+        Ok(())
+    }
+
+    /// A cell: one seed where the sanitizer saw no hazard at the shape, the majority of several elsewhere.
+    fn cell_of(
+        &self,
+        id: &str,
+        version: &Version,
+        input: &Input,
+        judged: &Judged,
+        fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
+    ) -> Result<MatrixCell, CampaignError> {
+        let seeds = if judged.hazards.contains(&shape_name(&input.dims)) { SEEDS } else { 1 };
+        let cells = (0..seeds)
+            .map(|s| self.evaluation(id, version, input, Way::Hardware(s), fresh).map(|r| cell(&r)))
+            .collect::<Result<Vec<_>, _>>()?;
+        majority(&cells).ok_or_else(|| CampaignError::Internal("a cell without evaluations".into()))
+    }
+
+    /// Does the mutant fail under a second noise seed too?
+    fn confirm(
+        &self,
+        id: &str,
+        version: &Version,
+        input: &Input,
+        judged: &Judged,
+        fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
+    ) -> Result<bool, CampaignError> {
+        if judged.hazards.contains(&shape_name(&input.dims)) {
+            // The cell is already a majority over seeds, each with its own noise.
+            return Ok(true);
+        }
+        let row = self.evaluation(id, version, input, Way::Hardware(1), fresh)?;
+        Ok(kills(&cell(&row), input))
+    }
+
+    /// Looks for a failure under the schedule that lets one warp run ahead, at the shapes with a hazard.
+    fn run_ahead(
+        &self,
+        id: &str,
+        version: &Version,
+        inputs: &[Input],
+        judged: &Judged,
+        fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
+    ) -> Result<Option<String>, CampaignError> {
+        for (k, input) in inputs.iter().enumerate() {
+            let first = inputs[..k].iter().all(|other| other.dims != input.dims);
+            if !first || !judged.hazards.contains(&shape_name(&input.dims)) {
+                continue;
+            }
+            for seed in 0..RUN_AHEAD_SEEDS {
+                let row = self.evaluation(id, version, input, Way::RunAhead(seed), fresh)?;
+                if kills(&cell(&row), input) {
+                    return Ok(Some(input.text.clone()));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tries further inputs for the mutants that the matrix leaves without a witness; those that find one become
+    /// columns of the matrix.
+    pub(crate) fn search(
+        &self,
+        original: &Version,
+        distinct: &[&Candidate],
+        judged: &mut [Judged],
+        inputs: &mut Vec<Input>,
+        recipes: &[Recipe],
+    ) -> Result<(), CampaignError> {
+        let open: Vec<usize> = (0..judged.len())
+            .filter(|&m| judged[m].witness.is_none() && judged[m].quarantined.is_none())
+            .collect();
+        if open.is_empty() || recipes.is_empty() {
+            return Ok(());
+        }
+        self.context.progress.stage(&format!("{}: search", self.key), open.len() as u64);
+        let mut extra: Vec<Input> = recipes
+            .par_iter()
+            .map(|r| inputs::prepare(self.problem, r, Origin::Searched { mutant: String::new() }, false))
+            .collect::<Result<_, CampaignError>>()?;
+        if let Some(what) = self.gate(original, &mut extra)? {
+            // A searched input outside what the substrate supports is no input; the gate's own inputs have passed.
+            return Err(CampaignError::Input(format!("a searched input breaks the substrate: {what}")));
+        }
+        let found: Vec<(usize, Option<usize>, Vec<String>)> = open
+            .par_iter()
+            .map(|&m| {
+                let mut fresh = Vec::new();
+                let mut findings = Vec::new();
+                let Some(version) = &distinct[m].version else { return Ok((m, None, findings)) };
+                let id = &distinct[m].mutant.id;
+                let mut witness = None;
+                for (k, input) in extra.iter().enumerate() {
+                    let mut look = Judged { hazards: judged[m].hazards.clone(), ..Judged::default() };
+                    self.look(id, version, input, &mut look, &mut fresh)?;
+                    findings.extend(look.findings.iter().cloned());
+                    let c = self.cell_of(id, version, input, &look, &mut fresh)?;
+                    if kills(&c, input) && self.confirm(id, version, input, &look, &mut fresh)? {
+                        witness = Some(k);
+                        break;
+                    }
+                }
+                self.context.store.put_evaluations(&self.key, &fresh)?;
+                self.context.progress.step(1);
+                Ok((m, witness, findings))
+            })
+            .collect::<Result<_, CampaignError>>()?;
+        let mut used: BTreeMap<usize, String> = BTreeMap::new();
+        for (m, witness, findings) in found {
+            judged[m].findings.extend(findings);
+            judged[m].findings.sort_unstable();
+            judged[m].findings.dedup();
+            if let Some(k) = witness {
+                judged[m].witness = Some(extra[k].text.clone());
+                judged[m].schedule_witness = None;
+                judged[m].found_by_search = Some(k);
+                used.entry(k).or_insert_with(|| distinct[m].mutant.id.clone());
+            }
+        }
+        // Columns: every used input, the first few for every mutant, the rest for those that it was found for.
+        for (column, (k, mutant)) in used.into_iter().enumerate() {
+            let mut input =
+                inputs::prepare(self.problem, &extra[k].recipe, Origin::Searched { mutant }, false)?;
+            input.variance = extra[k].variance;
+            let for_all = column < SEARCHED_COLUMNS;
+            let cells: Vec<Option<MatrixCell>> = distinct
+                .par_iter()
+                .zip(judged.par_iter())
+                .map(|(c, j)| {
+                    let wanted = for_all || j.found_by_search == Some(k);
+                    let (Some(version), None, true) = (&c.version, &j.quarantined, wanted) else {
+                        return Ok(None);
+                    };
+                    let mut fresh = Vec::new();
+                    let id = &c.mutant.id;
+                    let mut look = Judged::default();
+                    self.look(id, version, &input, &mut look, &mut fresh)?;
+                    let made = self.cell_of(id, version, &input, &look, &mut fresh)?;
+                    self.context.store.put_evaluations(&self.key, &fresh)?;
+                    Ok(Some(made))
+                })
+                .collect::<Result<_, CampaignError>>()?;
+            for (j, made) in judged.iter_mut().zip(cells) {
+                j.cells.push(made);
+            }
+            inputs.push(input);
+        }
+        Ok(())
+    }
+}
+
+/// Wrong against both references at the paper's tolerance, on an input valid there.
+fn kills(c: &MatrixCell, input: &Input) -> bool {
+    input.variance <= assay_judge::PAPER_TOLERANCE
+        && c.rejected_by(Tolerance::PAPER) == Some(true)
+        && c.wrong_in_truth(Tolerance::PAPER) == Some(true)
+}
