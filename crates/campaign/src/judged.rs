@@ -183,6 +183,33 @@ impl Bench<'_> {
         Ok(None)
     }
 
+    /// The inputs of these recipes that the problem can be judged on. A searched shape may be none that the reference
+    /// or the substrate supports, and the problem never promised it: such an input is left out, and said.
+    fn searchable(&self, original: &Version, recipes: &[Recipe]) -> Result<Vec<Input>, CampaignError> {
+        let made: Vec<Option<Input>> = recipes
+            .par_iter()
+            .map(|recipe| {
+                let origin = Origin::Searched { mutant: String::new() };
+                let mut input = match inputs::prepare(self.problem, recipe, origin, false) {
+                    Ok(input) => input,
+                    Err(CampaignError::Input(why)) => {
+                        self.context.progress.note(&why);
+                        return Ok(None);
+                    }
+                    Err(e) => return Err(e),
+                };
+                match self.gate(original, std::slice::from_mut(&mut input))? {
+                    None => Ok(Some(input)),
+                    Some(why) => {
+                        self.context.progress.note(&why);
+                        Ok(None)
+                    }
+                }
+            })
+            .collect::<Result<_, CampaignError>>()?;
+        Ok(made.into_iter().flatten().collect())
+    }
+
     /// Tries further inputs for the mutants that the matrix leaves without a witness; those that find one become
     /// columns of the matrix.
     pub(crate) fn search(
@@ -199,15 +226,9 @@ impl Bench<'_> {
         if open.is_empty() || recipes.is_empty() {
             return Ok(());
         }
+        self.context.progress.stage(&format!("{}: searched inputs", self.key), recipes.len() as u64);
+        let extra = self.searchable(original, recipes)?;
         self.context.progress.stage(&format!("{}: search", self.key), open.len() as u64);
-        let mut extra: Vec<Input> = recipes
-            .par_iter()
-            .map(|r| inputs::prepare(self.problem, r, Origin::Searched { mutant: String::new() }, false))
-            .collect::<Result<_, CampaignError>>()?;
-        if let Some(what) = self.gate(original, &mut extra)? {
-            // A searched input outside what the substrate supports is no input; the gate's own inputs have passed.
-            return Err(CampaignError::Input(format!("a searched input breaks the substrate: {what}")));
-        }
         let found: Vec<(usize, Option<usize>, Vec<String>)> = open
             .par_iter()
             .map(|&m| {
@@ -244,10 +265,10 @@ impl Bench<'_> {
             }
         }
         // Columns: every used input, the first few for every mutant, the rest for those that it was found for.
+        let mut extra: Vec<Option<Input>> = extra.into_iter().map(Some).collect();
         for (column, (k, mutant)) in used.into_iter().enumerate() {
-            let mut input =
-                inputs::prepare(self.problem, &extra[k].recipe, Origin::Searched { mutant }, false)?;
-            input.variance = extra[k].variance;
+            let Some(mut input) = extra[k].take() else { continue };
+            input.origin = Origin::Searched { mutant };
             let for_all = column < SEARCHED_COLUMNS;
             let cells: Vec<Option<MatrixCell>> = distinct
                 .par_iter()

@@ -196,7 +196,9 @@ impl CompileError {
     }
 
     fn summary(&self) -> String {
-        let Some(first) = self.lines.first() else { return "compilation failed".into() };
+        // What is said of the unit's own lines explains more than what follows from it elsewhere.
+        let own = self.lines.iter().find(|l| l.line.is_some());
+        let Some(first) = own.or(self.lines.first()) else { return "compilation failed".into() };
         let more = match self.lines.len() {
             0 | 1 => String::new(),
             n => format!(" (and {} more)", n - 1),

@@ -238,6 +238,20 @@ impl Finding {
     }
 }
 
+/// A symbol as the programmer wrote the variable: `s` for `_ZZ5scaleIfEvPT_E1s`, and the symbol itself where it is no C++
+/// name or ends in no plain identifier.
+pub(crate) fn source_name(symbol: &str) -> String {
+    let demangled = symbol
+        .starts_with("_Z")
+        .then(|| cpp_demangle::Symbol::new(symbol).ok().and_then(|s| s.demangle().ok()))
+        .flatten();
+    let Some(name) = demangled.as_deref().and_then(|d| d.rsplit("::").next()) else {
+        return symbol.to_owned();
+    };
+    let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if plain { name.to_owned() } else { symbol.to_owned() }
+}
+
 /// Findings collected, one per (kind, line, buffer); the rest is counted.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
@@ -310,5 +324,18 @@ mod tests {
         let list = c.take();
         assert_eq!(list.len(), CAP);
         assert_eq!(list.iter().map(|f| f.count).sum::<u64>(), 200);
+    }
+}
+
+#[cfg(test)]
+mod name_tests {
+    use super::source_name;
+
+    #[test]
+    fn variables_are_called_as_in_the_source() {
+        assert_eq!(source_name("_ZZ5scaleIfLi256EEvPKT_PS0_iE1s"), "s");
+        assert_eq!(source_name("_ZN2u05tableE"), "table");
+        assert_eq!(source_name("tile"), "tile");
+        assert_eq!(source_name("_Znonsense"), "_Znonsense");
     }
 }

@@ -129,7 +129,7 @@ impl Session {
                 }
             }
             let buffer = Buffer {
-                name: v.name.clone(),
+                name: crate::findings::source_name(&v.name),
                 role: Role::Scratch,
                 may_write: !v.constant,
                 region: 0,

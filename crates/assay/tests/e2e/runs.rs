@@ -231,3 +231,11 @@ fn a_database_of_another_version_or_none_at_all_is_refused_by_every_reader() {
     std::fs::write(run.join("run.db"), "").unwrap();
     refused("not a run database");
 }
+
+#[test]
+fn a_searched_shape_that_the_substrate_does_not_support_is_left_out_and_ends_no_audit() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = audited("narrow", &dir.path().join("run"), &[]);
+    assert_eq!(summary["pipeline"]["baselines_failed"], 0);
+    assert!(summary["pipeline"]["witnessed"].as_u64() > Some(5), "{}", summary["pipeline"]);
+}

@@ -244,7 +244,7 @@ impl SharedLayout {
     fn add(&mut self, name: &str, align: u64, size: u64) -> u64 {
         let offset = self.end.checked_next_multiple_of(align.max(1)).unwrap_or(u64::MAX);
         self.end = offset.saturating_add(size);
-        self.names.push((name.to_owned(), offset, size));
+        self.names.push((crate::findings::source_name(name), offset, size));
         offset
     }
 }
