@@ -44,6 +44,8 @@ pub enum Kind {
     OptOperand,
     /// `True` or `False`.
     Bool,
+    /// Any string.
+    Text,
     /// One of these strings.
     Choice(&'static [&'static str]),
 }
@@ -71,7 +73,7 @@ impl Kind {
             Form::Unknown => true,
             Form::None => matches!(self, OptTensor | OptInt | OptInts | OptNumber | OptOperand),
             Form::Tuple => matches!(self, Tensors | Ints | OptInts),
-            Form::Text(s) => matches!(self, Choice(all) if all.contains(&s)),
+            Form::Text(s) => self == Text || matches!(self, Choice(all) if all.contains(&s)),
             Form::Scalar(Scalar::Bool(_)) => matches!(self, Bool | Operand),
             Form::Scalar(Scalar::Int(_)) => {
                 matches!(self, Operand | Int | OptInt | Ints | OptInts | Number | OptNumber | OptOperand)
@@ -95,6 +97,7 @@ impl Kind {
             Kind::OptNumber => "a number or None".into(),
             Kind::OptOperand => "a tensor, a number or None".into(),
             Kind::Bool => "True or False".into(),
+            Kind::Text => "a string".into(),
             Kind::Choice(all) => {
                 let quoted: Vec<String> = all.iter().map(|s| format!("'{s}'")).collect();
                 format!("one of {}", quoted.join(", "))

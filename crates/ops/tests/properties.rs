@@ -226,6 +226,7 @@ fn argument(kind: Kind, pick: &mut impl FnMut(u64) -> u64) -> String {
         },
         Kind::Number | Kind::OptNumber => ["0", "1", "-1.5", "1e300", "inf", "nan"][pick(6) as usize].into(),
         Kind::Bool => ["True", "False"][pick(2) as usize].into(),
+        Kind::Text => ["'ij,jk->ik'", "'i'", "'->'", "'ii,i'"][pick(4) as usize].into(),
         Kind::Choice(all) => format!("'{}'", all[pick(all.len() as u64) as usize]),
     }
 }

@@ -1,9 +1,10 @@
 //! Maximum and average over windows.
 
-use crate::array::{Array, numel};
+use crate::array::{Array, numel, strides};
 use crate::error::Fault;
 use crate::kernels::conv::{Axis, Tap, Windows, batched, whole};
 use crate::kernels::elementwise::max_nan;
+use crate::kernels::reduce::{Layout, fold};
 use crate::op::Cx;
 use crate::order::{Plan, Sum, accumulate};
 use crate::real::Real;
@@ -73,6 +74,55 @@ pub fn pool<T: Real>(
             for (v, &d) in plane.iter_mut().zip(&divisors) {
                 *v = *v / T::from_i64(d);
             }
+        }
+    }
+    if unbatched {
+        shape.remove(0);
+    }
+    Array::new(shape, out)
+}
+
+/// Averages `[N, C, spatial]` or `[C, spatial]` over windows that cut every spatial dimension into `sizes` parts.
+///
+/// # Errors
+/// A fault where the rank is another, a spatial dimension is empty, or the result is too large.
+pub fn adaptive_average<T: Real>(cx: &Cx, x: Array<T>, sizes: &[usize]) -> Result<Array<T>, Fault> {
+    let spatial = sizes.len();
+    let (x, unbatched) = batched(x, spatial)?;
+    let input = &x.shape()[2..];
+    if input.contains(&0) {
+        return Err(Fault(format!("`input` of shape {:?} has an empty spatial dimension", x.shape())));
+    }
+    let planes = numel(&x.shape()[..2])?;
+    let image = numel(input)?;
+    let step = strides(input);
+    let cells = numel(sizes)?;
+    let mut shape = x.shape()[..2].to_vec();
+    shape.extend(sizes);
+    let mut out = vec![T::ZERO; numel(&shape)?];
+    for cell in 0..if planes == 0 { 0 } else { cells } {
+        // Offsets of the window's elements in a plane, row-major.
+        let mut offsets = vec![0usize];
+        let mut rest = cell;
+        let mut index = vec![0usize; spatial];
+        for d in (0..spatial).rev() {
+            index[d] = rest % sizes[d];
+            rest /= sizes[d];
+        }
+        for d in 0..spatial {
+            let (i, n, parts, step) = (index[d], input[d], sizes[d], step[d]);
+            let (from, to) = (i * n / parts, ((i + 1) * n).div_ceil(parts));
+            offsets = offsets.iter().flat_map(|&o| (from..to).map(move |k| o + k * step)).collect();
+        }
+        let terms = offsets.len();
+        let mut windows = Vec::with_capacity(numel(&[planes, terms])?);
+        for plane in x.data().chunks_exact(image) {
+            windows.extend(offsets.iter().map(|&o| plane[o]));
+        }
+        let sums = fold::<T, Sum>(cx, &windows, Layout { outer: planes, terms, inner: 1 })?;
+        let count = T::from_i64(terms as i64);
+        for (plane, sum) in sums.into_iter().enumerate() {
+            out[plane * cells + cell] = sum / count;
         }
     }
     if unbatched {

@@ -5,6 +5,7 @@
 
 pub mod activation;
 pub mod linalg;
+pub mod loss;
 pub mod math;
 pub mod norm;
 pub mod pool;
@@ -75,12 +76,17 @@ pub static OPS: &[&Op] = &[
     &linalg::conv_transpose2d::OP,
     &linalg::conv3d::OP,
     &linalg::conv_transpose3d::OP,
+    &linalg::einsum::OP,
+    &linalg::scaled_dot_product_attention::OP,
     &pool::max_pool1d::OP,
     &pool::avg_pool1d::OP,
     &pool::max_pool2d::OP,
     &pool::avg_pool2d::OP,
     &pool::max_pool3d::OP,
     &pool::avg_pool3d::OP,
+    &pool::adaptive_avg_pool1d::OP,
+    &pool::adaptive_avg_pool2d::OP,
+    &pool::adaptive_avg_pool3d::OP,
     &norm::layer_norm::OP,
     &norm::rms_norm::OP,
     &norm::group_norm::OP,
@@ -101,6 +107,13 @@ pub static OPS: &[&Op] = &[
     &reduce::cumprod::OP,
     &reduce::logsumexp::OP,
     &reduce::norm::OP,
+    &loss::mse_loss::OP,
+    &loss::l1_loss::OP,
+    &loss::smooth_l1_loss::OP,
+    &loss::huber_loss::OP,
+    &loss::kl_div::OP,
+    &loss::cross_entropy::OP,
+    &loss::triplet_margin_loss::OP,
     &shape::transpose::OP,
     &shape::permute::OP,
     &shape::reshape::OP,
@@ -116,6 +129,8 @@ pub static OPS: &[&Op] = &[
     &shape::flip::OP,
     &shape::narrow::OP,
     &shape::select::OP,
+    &shape::zeros_like::OP,
+    &shape::ones_like::OP,
 ];
 
 /// The operator of that name.

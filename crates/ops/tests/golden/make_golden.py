@@ -261,6 +261,42 @@ case("shape", "joins", "a = cat((x, y), dim=1)\nb = cat((x, x, x))\nc = stack((x
 case("shape", "triangles", "a = triu(x)\nb = tril(x)\nc = triu(x, 1)\nd = tril(x, diagonal=-2)\ne = triu(x, -1)", x=t(2, 4, 5))
 case("shape", "rank_zero", "a = flatten(x)\nb = unsqueeze(x, 0)\nc = reshape(x, (1, 1))\nd = squeeze(b)", x=torch.tensor(1.5))
 
+# ---------------------------------------------------------------- later ones: the cases above keep their random inputs
+case("shape", "likes", "a = zeros_like(x)\nb = ones_like(x)\nc = zeros_like(i)\nd = ones_like(x > 0)", x=t(2, 3), i=torch.tensor([3, 4]))
+case("pool", "adaptive_avg_pool1d", "y = adaptive_avg_pool1d(x, 4)\nz = adaptive_avg_pool1d(x, 1)\nw = adaptive_avg_pool1d(x, 13)", x=t(2, 3, 9))
+case("pool", "adaptive_avg_pool2d", "y = adaptive_avg_pool2d(x, (3, 4))\nz = adaptive_avg_pool2d(x, 1)\nw = adaptive_avg_pool2d(x, (7, 10))", x=t(2, 3, 7, 10))
+case("pool", "adaptive_avg_pool2d_unbatched", "y = adaptive_avg_pool2d(x, (2, 3))", x=t(3, 5, 5))
+case("pool", "adaptive_avg_pool3d", "y = adaptive_avg_pool3d(x, (1, 1, 1))\nz = adaptive_avg_pool3d(x, (2, 3, 5))", x=t(2, 2, 3, 5, 4))
+case("pool", "adaptive_avg_pool_special", "y = adaptive_avg_pool1d(x, 2)", x=torch.tensor([[[INF, 1.0, 2.0, NAN], [1.0, -INF, INF, 3.0]]]))
+
+# ---------------------------------------------------------------- losses
+for name, extra in (("mse_loss", ""), ("l1_loss", ""), ("smooth_l1_loss", ", beta=0.4"), ("huber_loss", ", delta=0.4")):
+    case("loss", name, f"a = {name}(x, y)\nb = {name}(x, y, reduction='sum')\nc = {name}(x, y, reduction='none'{extra})\nd = {name}(x, y{extra})", x=t(5, 7), y=t(5, 7))
+    case("loss", f"{name}_special", f"c = {name}(x, y, reduction='none')", x=torch.tensor([INF, -INF, NAN, 0.0, 1.0, -0.5]), y=torch.tensor([1.0, INF, 2.0, 0.0, 2.0, NAN]))
+case("loss", "smooth_l1_loss_without_beta", "y = smooth_l1_loss(x, y, beta=0.0)", x=t(9), y=t(9))
+p = torch.rand(4, 6)
+p = p / p.sum(1, keepdim=True)
+p[0, 0] = 0.0
+case("loss", "kl_div", "a = kl_div(log_softmax(x, dim=1), p, reduction='batchmean')\nb = kl_div(log_softmax(x, dim=1), p, reduction='sum')\nc = kl_div(log_softmax(x, dim=1), p, reduction='none')", x=t(4, 6), p=p)
+case("loss", "kl_div_of_logarithms", "a = kl_div(log_softmax(x, dim=1), log_softmax(y, dim=1), reduction='batchmean', log_target=True)\nb = kl_div(x, y, reduction='none', log_target=True)", x=t(4, 6), y=t(4, 6))
+case("loss", "cross_entropy", "a = cross_entropy(x, i)\nb = cross_entropy(x, i, reduction='sum')\nc = cross_entropy(x, i, reduction='none')\nd = cross_entropy(x, i, w)\ne = cross_entropy(x, i, w, reduction='none', label_smoothing=0.1)\nf = cross_entropy(x, i, w, label_smoothing=0.1)",
+     x=t(6, 5, scale=3.0), i=torch.tensor([0, 4, 2, 2, 1, 3]), w=t(5).abs() + 0.1)
+case("loss", "cross_entropy_ignored", "a = cross_entropy(x, i, ignore_index=2)\nb = cross_entropy(x, i, ignore_index=2, reduction='none')", x=t(6, 5), i=torch.tensor([0, 4, 2, 2, 1, 3]))
+case("loss", "cross_entropy_images", "a = cross_entropy(x, i)\nb = cross_entropy(x, i, reduction='none')", x=t(2, 3, 2, 4), i=torch.tensor([[[0, 1, 2, 0], [1, 1, 1, 2]], [[2, 2, 0, 0], [0, 1, 2, 0]]]))
+case("loss", "cross_entropy_single", "a = cross_entropy(x, i)", x=t(5), i=torch.tensor(3))
+case("loss", "cross_entropy_probabilities", "a = cross_entropy(x, q)\nb = cross_entropy(x, q, w, reduction='none', label_smoothing=0.2)\nc = cross_entropy(x, q, w)", x=t(4, 6), q=torch.rand(4, 6), w=t(6).abs() + 0.1)
+case("loss", "triplet_margin_loss", "a = triplet_margin_loss(x, y, z, margin=1.0)\nb = triplet_margin_loss(x, y, z, margin=0.3, p=1.0, reduction='none')\nc = triplet_margin_loss(x, y, z, swap=True, reduction='sum')", x=t(6, 9), y=t(6, 9), z=t(6, 9))
+case("loss", "triplet_margin_loss_rank_one", "a = triplet_margin_loss(x, y, z)", x=t(9), y=t(9), z=t(9))
+
+# ---------------------------------------------------------------- attention and index sums
+case("attention", "plain", "y = scaled_dot_product_attention(q, k, v)\nz = scaled_dot_product_attention(q, k, v, scale=0.7)\nw = scaled_dot_product_attention(q, k, v, is_causal=True)", q=t(2, 3, 7, 8), k=t(2, 3, 5, 8), v=t(2, 3, 5, 6))
+case("attention", "masks", "n = scaled_dot_product_attention(q, k, v, attn_mask=m)\nb = scaled_dot_product_attention(q, k, v, attn_mask=m > 0)", q=t(2, 2, 4, 8), k=t(2, 2, 6, 8), v=t(2, 2, 6, 8), m=t(4, 6))
+m = torch.zeros(4, 6)
+m[1] = -INF
+m[2, 3:] = -INF
+case("attention", "closed_rows", "y = scaled_dot_product_attention(q, k, v, attn_mask=m)", q=t(1, 2, 4, 8), k=t(1, 2, 6, 8), v=t(1, 2, 6, 8), m=m)
+case("attention", "einsum", "a = einsum('bijl,lk->bijk', (x, y))\nb = einsum('bijl->bi', (x,))\nc = einsum('bijl,bijl->bij', (x, x))\nd = einsum('ij,kj', (y, y))\ne = einsum('bijl,bmjl->bjim', (x, x))\nf = einsum('ij->ji', (y,))\ng = einsum('i,j->ji', (z, z))\nh = einsum('i,i->', (z, z))", x=t(2, 3, 4, 5), y=t(5, 6), z=t(7))
+
 
 def evaluate(program, inputs, scalars, dtype):
     torch.set_default_dtype(dtype)

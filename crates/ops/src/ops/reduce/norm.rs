@@ -28,9 +28,20 @@ fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
     let x = args.float("input")?;
     let p = args.number("p")?.to_f64();
     let (dims, keepdim) = (args.opt_ints("dim")?, args.flag("keepdim")?);
+    Ok(Value::Float(vector_norm(cx, x, p, dims, keepdim)?))
+}
+
+/// The norm of order `p` over dimensions (all where absent).
+pub(crate) fn vector_norm<T: Real>(
+    cx: &Cx,
+    x: Array<T>,
+    p: f64,
+    dims: Option<Vec<i64>>,
+    keepdim: bool,
+) -> Result<Array<T>, Fault> {
     if p.is_infinite() {
         let beats = if p > 0.0 { beats_max } else { beats_min };
-        return Ok(Value::Float(extreme(x.map(T::abs), dims, keepdim, beats)?.0));
+        return Ok(extreme(x.map(T::abs), dims, keepdim, beats)?.0);
     }
     let dims = reduced_dims(dims, x.rank())?;
     let shape = reduced_shape(x.shape(), &dims, keepdim);
@@ -47,5 +58,5 @@ fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
         let powers = x.map(|v| v.abs().pow(e));
         fold::<T, Sum>(cx, powers.data(), layout)?.into_iter().map(|s| s.pow(root)).collect()
     };
-    Ok(Value::Float(Array::new(shape, out)?))
+    Array::new(shape, out)
 }

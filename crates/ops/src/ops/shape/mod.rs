@@ -5,6 +5,7 @@ pub mod expand;
 pub mod flatten;
 pub mod flip;
 pub mod narrow;
+pub mod ones_like;
 pub mod permute;
 pub mod reshape;
 pub mod select;
@@ -15,6 +16,7 @@ pub mod tril;
 pub mod triu;
 pub mod unsqueeze;
 pub mod view;
+pub mod zeros_like;
 
 use crate::array::{Array, Value, per_dtype};
 use crate::error::Fault;
