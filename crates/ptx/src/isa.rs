@@ -137,7 +137,7 @@ isa! {
     Add "add" (1, 0) INTEGER [
         "; INT|u16x2|s16x2 ; d a b", "sat ; s32 ; d a b", "cc ; INT32 ; d a b",
         "RND? ftz? sat? ; f32 ; d a b", "RND? ; f64 ; d a b", "rn? ftz? sat? ; HALF ; d a b",
-        "rn? ; BHALF ; d a b",
+        "rn? ; BHALF ; d a b", "RND? ftz? ; f32x2 ; d a b",
     ];
     Addc "addc" (1, 2) EXTENDED ["cc? ; INT32 ; d a b"];
     And "and" (1, 0) LOGIC ["; pred|BITS ; d a b"];
@@ -216,7 +216,7 @@ isa! {
     Fma "fma" (1, 4) FLOATING [
         "RND ftz? sat? ; f32 ; d a b c", "RND ; f64 ; d a b c", "rn ftz? sat? ; HALF ; d a b c",
         "rn ftz? relu ; HALF ; d a b c", "rn relu? ; BHALF ; d a b c",
-        "rn oob relu? ; HALF|BHALF ; d a b c",
+        "rn oob relu? ; HALF|BHALF ; d a b c", "RND ftz? ; f32x2 ; d a b c",
     ];
     Fns "fns" (6, 0) INTEGER ["; b32 ; d a b c"];
     Getctarank "getctarank" (7, 8) DATA ["shared::cluster? ; u32|u64 ; d:u32 x"];
@@ -267,6 +267,7 @@ isa! {
     Mul "mul" (1, 0) INTEGER [
         "hi|lo ; INT ; d a b", "wide ; u16|s16|u32|s32 ; d:w a b", "RND? ftz? sat? ; f32 ; d a b",
         "RND? ; f64 ; d a b", "rn? ftz? sat? ; HALF ; d a b", "rn? ; BHALF ; d a b",
+        "RND? ftz? ; f32x2 ; d a b",
     ];
     Mul24 "mul24" (1, 0) INTEGER ["hi|lo ; u32|s32 ; d a b"];
     Nanosleep "nanosleep" (6, 3) MISC ["; u32 ; a"];
@@ -326,7 +327,7 @@ isa! {
     Sub "sub" (1, 0) INTEGER [
         "; INT|u16x2|s16x2 ; d a b", "sat ; s32 ; d a b", "cc ; INT32 ; d a b",
         "RND? ftz? sat? ; f32 ; d a b", "RND? ; f64 ; d a b", "rn? ftz? sat? ; HALF ; d a b",
-        "rn? ; BHALF ; d a b",
+        "rn? ; BHALF ; d a b", "RND? ftz? ; f32x2 ; d a b",
     ];
     Subc "subc" (1, 2) EXTENDED ["cc? ; INT32 ; d a b"];
     Szext "szext" (7, 6) INTEGER ["clamp|wrap ; u32|s32 ; d a b:u32"];

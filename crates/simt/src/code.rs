@@ -6,6 +6,7 @@ use assay_ptx::{AtomOp, BarRed, MatchMode, Scope, Semantics, ShflMode, Space, Sp
 
 use crate::handlers::chain::ChainOp;
 use crate::semantics::LaneFn;
+use crate::semantics::matrix::{Part, Product};
 use crate::warp::Decoded;
 
 /// Width class of a register.
@@ -160,6 +161,61 @@ pub(crate) enum Collective {
     Redux { op: AtomOp, ty: Ty },
     Sync,
     Elect,
+    Matrix(Arc<MatrixOp>),
+}
+
+/// An operation of a whole warp on matrices.
+#[derive(Debug)]
+pub(crate) struct MatrixOp {
+    /// The opcode, for findings.
+    pub(crate) name: &'static str,
+    pub(crate) work: MatrixWork,
+}
+
+/// See [`MatrixOp`].
+#[derive(Debug)]
+pub(crate) enum MatrixWork {
+    /// `mma`, `wmma.mma`.
+    Product(Product),
+    /// `ldmatrix`, `stmatrix`.
+    Rows(RowsOp),
+    /// `wmma.load`, `wmma.store`.
+    Tile(TileOp),
+    /// `movmatrix`.
+    Transpose { dest: Slot, source: Slot },
+}
+
+/// Loads or stores of 8x8 matrices, a row of 16 bytes by an address of each lane.
+#[derive(Debug)]
+pub(crate) struct RowsOp {
+    pub(crate) mem: MemOp,
+    pub(crate) transpose: bool,
+    /// One register per matrix.
+    pub(crate) slots: Vec<Slot>,
+}
+
+/// A load or store of a `wmma` fragment.
+#[derive(Debug)]
+pub(crate) struct TileOp {
+    pub(crate) mem: MemOp,
+    pub(crate) part: Part,
+    /// Columns lie one after the other instead of rows.
+    pub(crate) by_column: bool,
+    /// Elements from one line to the next.
+    pub(crate) stride: Slot,
+}
+
+/// `cp.async`: a copy from global to shared memory that happens later.
+#[derive(Debug)]
+pub(crate) struct CopyOp {
+    pub(crate) source: MemOp,
+    pub(crate) dest: MemOp,
+    /// Bytes written: 4, 8 or 16.
+    pub(crate) size: u64,
+    /// Bytes read, the rest being zeros.
+    pub(crate) read: Option<Slot>,
+    /// Where it holds nothing is read.
+    pub(crate) ignore: Option<Slot>,
 }
 
 impl Collective {
@@ -173,6 +229,8 @@ impl Collective {
             }
             (Collective::Redux { op: a, ty: s }, Collective::Redux { op: b, ty: t }) => a == b && s == t,
             (Collective::Sync, Collective::Sync) | (Collective::Elect, Collective::Elect) => true,
+            // All of them are `.aligned`: one instruction.
+            (Collective::Matrix(a), Collective::Matrix(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }
@@ -195,14 +253,24 @@ pub(crate) enum Cold {
     Lane(LaneOp),
     Carry(Carry),
     Memory(MemOp),
-    Brx { index: Slot, targets: Vec<u32> },
+    Brx {
+        index: Slot,
+        targets: Vec<u32>,
+    },
     Call(CallOp),
     Ret,
     Exit,
     Bar(BarOp),
     Chain(ChainOp),
     Warp(WarpOp),
-    Fence { scope: Scope },
+    Copy(Box<CopyOp>),
+    /// `cp.async.commit_group`.
+    CopyCommit,
+    /// `cp.async.wait_group`: groups that may stay open; `None` waits for everything.
+    CopyWait(Option<u32>),
+    Fence {
+        scope: Scope,
+    },
     Trap,
     Brkpt,
 }

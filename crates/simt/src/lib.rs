@@ -9,8 +9,7 @@
 //! an active mask (`lanes`, `handlers`); `exec` schedules warps and does what needs more than lanes; `semantics`
 //! has what each opcode computes; `memory` the two memory models; `sanitize` the detectors.
 //!
-//! What it misses: `cp.async`, `ldmatrix`, `mma` and `wmma`, 8-bit floats, clusters, textures and surfaces are
-//! [`LoadError::Unsupported`]. Results of approximate instructions are closer to the exact ones than a GPU's. The
+//! What it misses: clusters, `mbarrier`, bulk copies, `wgmma`, textures and surfaces are [`LoadError::Unsupported`]. Results of approximate instructions are closer to the exact ones than a GPU's. The
 //! scheduler is a model: it shows some interleavings, not all. Races are judged by synchronisation, not by what
 //! happened, on the path that this input takes.
 

@@ -450,6 +450,20 @@ impl<'m> Decoder<'_, 'm> {
                 Ok(())
             }
             Op::BarSync | Op::BarArrive | Op::BarRed => self.barrier(),
+            Op::CpAsync => self.copy(),
+            Op::CpAsyncCommitGroup => {
+                self.emit_cold(Cold::CopyCommit);
+                Ok(())
+            }
+            Op::CpAsyncWaitAll => {
+                self.emit_cold(Cold::CopyWait(None));
+                Ok(())
+            }
+            Op::CpAsyncWaitGroup => self.copy_wait(),
+            Op::Ldmatrix | Op::Stmatrix => self.matrix_rows(),
+            Op::Movmatrix => self.matrix_transpose(),
+            Op::Mma | Op::WmmaMma => self.product(),
+            Op::WmmaLoad | Op::WmmaStore => self.matrix_tile(),
             Op::BarWarpSync | Op::Shfl | Op::Vote | Op::Match | Op::Redux | Op::ElectSync => self.warp_op(),
             Op::Activemask => {
                 let mut d = self.blank();
@@ -486,24 +500,14 @@ impl<'m> Decoder<'_, 'm> {
             Op::Cvta | Op::Isspacep => self.windows(),
             Op::And | Op::Or | Op::Xor | Op::Not if i.ty() == Some(Ty::Pred) => self.predicates(),
             Op::Selp => self.selp(),
+            Op::Lop3 if m.lop3_bool.is_some() => self.lop3_with_predicate(),
             Op::Addc | Op::Subc | Op::Madc => self.carry(),
             Op::Add | Op::Sub | Op::Mad if m.cc => self.carry(),
             Op::BarrierClusterArrive
             | Op::BarrierClusterWait
-            | Op::CpAsync
-            | Op::CpAsyncCommitGroup
-            | Op::CpAsyncWaitAll
-            | Op::CpAsyncWaitGroup
             | Op::Getctarank
             | Op::Griddepcontrol
-            | Op::Ldmatrix
-            | Op::Mapa
-            | Op::Mma
-            | Op::Movmatrix
-            | Op::Stmatrix
-            | Op::WmmaLoad
-            | Op::WmmaMma
-            | Op::WmmaStore => Err(self.no()),
+            | Op::Mapa => Err(self.no()),
             _ => self.arithmetic(),
         }
     }
@@ -745,6 +749,42 @@ impl<'m> Decoder<'_, 'm> {
         (d.d, d.a, d.b, d.c) = (dest.at, a.at, b.at, p.at);
         d.off = i64::from(p.negated);
         self.emit(d, None);
+        Ok(())
+    }
+
+    /// `lop3.or.b32 d|p, a, b, c, table, q`: `p` is whether `d` is not zero, combined with `q`.
+    fn lop3_with_predicate(&mut self) -> Result<()> {
+        let i = self.instr();
+        let [to, a, b, c, Operand::Imm(assay_ptx::Imm::Int(table)), q] = &i.operands[..] else {
+            return Err(self.no());
+        };
+        let table = *table;
+        let or = i.mods.lop3_bool == Some(assay_ptx::BoolOp::Or);
+        let (dest, pred) = match to {
+            Operand::Pair(d, p) => (d.map(|r| self.reg(r)), p.map(|r| self.reg(r))),
+            o => (self.dest(o)?, None),
+        };
+        let mut sources = Vec::new();
+        for o in [a, b, c] {
+            sources.push(self.source(o, Ty::B32)?);
+        }
+        let value = move |v: [u64; 4]| semantics::int::lop3(v[0], v[1], v[2], table) & 0xffff_ffff;
+        // The predicate first: the other result may stand in a source's place.
+        let mut with_q = sources.clone();
+        with_q.push(self.source(q, Ty::Pred)?);
+        let test = move |v: [u64; 4]| {
+            let p = value(v) != 0;
+            u64::from(if or { p || v[3] != 0 } else { p && v[3] != 0 })
+        };
+        if pred.is_some() {
+            self.emit_lane(LaneOp {
+                f: std::sync::Arc::new(test),
+                sources: with_q,
+                dest: pred,
+                second: None,
+            });
+        }
+        self.emit_lane(LaneOp { f: std::sync::Arc::new(value), sources, dest, second: None });
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::handlers::{generic, memory};
 use crate::warp::Handler;
 
 impl Decoder<'_, '_> {
-    fn address(&mut self, o: &Operand, space: Option<Space>) -> Result<(Slot, i64, bool)> {
+    pub(super) fn address(&mut self, o: &Operand, space: Option<Space>) -> Result<(Slot, i64, bool)> {
         let Operand::Address { base, offset } = o else { return Err(self.no()) };
         let kind = if space == Some(Space::Shared) { Kind::W32 } else { Kind::W64 };
         Ok(match base {
@@ -26,7 +26,7 @@ impl Decoder<'_, '_> {
     }
 
     /// The space that an address operand really lies in: parameters of device functions and of calls are local.
-    fn space(&self, o: &Operand, written: Option<Space>) -> Option<Space> {
+    pub(super) fn space(&self, o: &Operand, written: Option<Space>) -> Option<Space> {
         let Operand::Address { base, .. } = o else { return written };
         match base {
             Base::Symbol(SymbolRef::Param(_)) if self.f.kind == FunctionKind::Entry => Some(Space::Param),

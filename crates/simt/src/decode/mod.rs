@@ -4,6 +4,7 @@
 mod control;
 mod function;
 mod fuse;
+mod matrix;
 mod memory;
 mod operands;
 

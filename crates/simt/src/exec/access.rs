@@ -10,14 +10,14 @@ use crate::decode::PARAM_WINDOW;
 use crate::findings::{AccessKind, Finding, FindingKind, FindingSpace};
 use crate::handlers::generic::{get, put};
 use crate::memory::{FIRST_REGION, LOCAL_WINDOW, OFFSET_BITS, OFFSET_MASK, SHARED_WINDOW};
-use crate::sanitize::{Access, Report, Where};
+use crate::sanitize::{Access, CopyPhase, Report, Where};
 use crate::semantics::soft::{self, BF16, F16, F32, F64, Mode};
 use crate::semantics::{mask as type_mask, sext, value};
 use crate::warp::LANES;
 
 /// Where a lane's access lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     /// Region index and offset.
     Global(usize, u64),
     Shared(u64),
@@ -25,21 +25,39 @@ enum Place {
     Param(u64),
 }
 
+impl Place {
+    /// For lanes that do nothing.
+    pub(super) const NOWHERE: Place = Place::Param(0);
+}
+
 /// Why a lane's access cannot be done.
-enum Refused {
+pub(super) enum Refused {
     Outside(FindingSpace),
     Misaligned(FindingSpace),
     Constant,
 }
 
 impl Exec<'_> {
-    fn resolve(
+    pub(super) fn resolve(
         &mut self,
         slot: usize,
         wi: usize,
         op: &MemOp,
         address: u64,
         total: u64,
+    ) -> Result<Place, Refused> {
+        self.resolve_aligned(slot, wi, op, address, total, total)
+    }
+
+    /// As [`Exec::resolve`], where the address has to be a multiple of something else than the size.
+    pub(super) fn resolve_aligned(
+        &mut self,
+        slot: usize,
+        wi: usize,
+        op: &MemOp,
+        address: u64,
+        total: u64,
+        align: u64,
     ) -> Result<Place, Refused> {
         let w = &self.blocks[slot].warps[wi].w;
         let (space, address) = match op.space {
@@ -80,7 +98,7 @@ impl Exec<'_> {
             _ => return Err(Refused::Outside(space)),
         };
         // Regions start at multiples of 64; sizes are powers of two.
-        if address & total.saturating_sub(1) != 0 {
+        if address & align.saturating_sub(1) != 0 {
             return Err(Refused::Misaligned(space));
         }
         Ok(place)
@@ -158,6 +176,23 @@ impl Exec<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Reads as many bytes as `out` has.
+    pub(super) fn peek_bytes(&self, slot: usize, wi: usize, lane: usize, place: Place, out: &mut [u8]) {
+        for (j, piece) in out.chunks_mut(8).enumerate() {
+            let v = self.peek(slot, wi, lane, step(place, j, 8), piece.len()).to_le_bytes();
+            let len = piece.len();
+            piece.copy_from_slice(&v[..len]);
+        }
+    }
+
+    pub(super) fn poke_bytes(&mut self, slot: usize, wi: usize, lane: usize, place: Place, bytes: &[u8]) {
+        for (j, piece) in bytes.chunks(8).enumerate() {
+            let mut v = [0; 8];
+            v[..piece.len()].copy_from_slice(piece);
+            self.poke(slot, wi, lane, step(place, j, 8), piece.len(), u64::from_le_bytes(v));
         }
     }
 
@@ -293,7 +328,7 @@ impl Exec<'_> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the place of an instruction and what it wanted")]
-    fn refusal(
+    pub(super) fn refusal(
         &self,
         slot: usize,
         wi: usize,
@@ -387,7 +422,7 @@ impl Exec<'_> {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the place of an instruction and what it did")]
-    fn note_modified_inputs(
+    pub(super) fn note_modified_inputs(
         &mut self,
         slot: usize,
         wi: usize,
@@ -434,7 +469,7 @@ impl Exec<'_> {
 
     /// Shows the access to the detectors and turns what they report into findings.
     #[expect(clippy::too_many_arguments, reason = "the place of an instruction and what it did")]
-    fn detect(
+    pub(super) fn detect(
         &mut self,
         slot: usize,
         wi: usize,
@@ -474,21 +509,36 @@ impl Exec<'_> {
                 semantics: op.semantics,
                 scope: op.scope,
                 site: self.site(ci, at),
+                copy: CopyPhase::None,
             };
             reports.clear();
             san.access(&access, &mut |r| reports.push(r));
-            for report in &reports {
-                let (kind, place) = self.report_key(&access, report);
-                if !self.seen(kind, access.site, place) {
-                    let f = self.describe(slot, wi, k, ci, at, kind, &access, report);
-                    self.report(f, access.site, place);
-                }
-            }
+            self.publish(slot, wi, ci, at, &access, &reports);
         }
         if san.bytes() > self.options.memory_cap_bytes {
             self.stop = Some(super::Stop::Exhausted("shadow memory passes the memory cap".into()));
         }
         self.san = Some(san);
+    }
+
+    /// Shows one access to the detectors.
+    pub(super) fn show(&mut self, slot: usize, wi: usize, ci: u32, at: u32, access: &Access) {
+        let Some(san) = self.san.take() else { return };
+        let mut reports = Vec::new();
+        san.access(access, &mut |r| reports.push(r));
+        self.publish(slot, wi, ci, at, access, &reports);
+        self.san = Some(san);
+    }
+
+    /// Makes findings of what the detectors reported, the first of its kind at an instruction described.
+    fn publish(&mut self, slot: usize, wi: usize, ci: u32, at: u32, access: &Access, reports: &[Report]) {
+        for report in reports {
+            let (kind, place) = self.report_key(access, report);
+            if !self.seen(kind, access.site, place) {
+                let f = self.describe(slot, wi, access.lane, ci, at, kind, access, report);
+                self.report(f, access.site, place);
+            }
+        }
     }
 
     /// The kind of a report, and a number for the buffer or variable that it is about.
@@ -566,13 +616,22 @@ impl Exec<'_> {
                         format!("thread ({}) of block ({})", join(t.thread), join(t.block))
                     }
                 };
-                let m = format!(
-                    "race on {whose} at offset {offset}: {} by {} and {} by {} are not ordered",
-                    a.kind.noun(),
-                    who(&me),
-                    o.kind.noun(),
-                    who(&thread),
-                );
+                let m = if o.pending {
+                    format!(
+                        "race on {whose} at offset {offset}: {} by {} while an asynchronous copy of {} writes there",
+                        a.kind.noun(),
+                        who(&me),
+                        if me == thread { "the same thread".to_owned() } else { who(&thread) },
+                    )
+                } else {
+                    format!(
+                        "race on {whose} at offset {offset}: {} by {} and {} by {} are not ordered",
+                        a.kind.noun(),
+                        who(&me),
+                        o.kind.noun(),
+                        who(&thread),
+                    )
+                };
                 let other = crate::findings::OtherAccess {
                     access: Some(o.kind),
                     thread: Some(thread),

@@ -77,6 +77,9 @@ impl Exec<'_> {
         if wanted & !same == 0 {
             // Everyone is here: no need to wait.
             self.perform(slot, wi, &[Fragment { mask: same, pc: at, ..f }], op);
+            if !self.blocks[slot].active {
+                return Step::Ended;
+            }
             let ws = &mut self.blocks[slot].warps[wi];
             if same == f.mask {
                 return Step::Go(at + 1);
@@ -89,7 +92,7 @@ impl Exec<'_> {
         ws.fragments[fi].state = State::Members(members);
         ws.merge();
         self.release_members(slot, wi);
-        Step::Repick
+        if self.blocks[slot].active { Step::Repick } else { Step::Ended }
     }
 
     /// Performs every warp operation whose lanes are complete.
@@ -122,6 +125,9 @@ impl Exec<'_> {
             }
             let Some((group, op)) = found else { return };
             self.perform(slot, wi, &group, op);
+            if !self.blocks[slot].active {
+                return;
+            }
             let ws = &mut self.blocks[slot].warps[wi];
             for f in &mut ws.fragments {
                 if group
@@ -138,6 +144,10 @@ impl Exec<'_> {
 
     /// Does one operation for the fragments of `group`, which meet.
     fn perform(&mut self, slot: usize, wi: usize, group: &[Fragment], first: &WarpOp) {
+        if let Collective::Matrix(op) = &first.op {
+            self.matrix(slot, wi, group, op);
+            return;
+        }
         let kernel = self.kernel;
         let ws = &mut self.blocks[slot].warps[wi];
         let kept = ws.w.regs;
@@ -265,7 +275,8 @@ fn one_lane(op: &Collective, g: &Gathered, k: usize, inactive: &mut Option<(usiz
             };
             Lane { value, pred: false }
         }
-        Collective::Sync => Lane::default(),
+        // Matrices are not handled lane by lane.
+        Collective::Sync | Collective::Matrix(_) => Lane::default(),
         Collective::Elect => {
             let leader = g.lanes.trailing_zeros();
             Lane { value: u64::from(leader), pred: k as u32 == leader }

@@ -12,6 +12,8 @@ pub(crate) mod access;
 mod barrier;
 mod call;
 mod collective;
+mod copies;
+mod matrix;
 pub(crate) mod rng;
 pub(crate) mod state;
 
@@ -464,6 +466,9 @@ impl Exec<'_> {
             Cold::Call(op) => self.call(slot, wi, fi, ci, at, op),
             Cold::Bar(op) => self.arrive(slot, wi, fi, ci, at, op),
             Cold::Warp(op) => self.warp_op(slot, wi, fi, ci, at, op),
+            Cold::Copy(op) => self.copy(slot, wi, fi, ci, at, op),
+            Cold::CopyCommit => self.copy_commit(slot, wi, fi, at),
+            Cold::CopyWait(left) => self.copy_wait(slot, wi, fi, at, *left),
             Cold::Brx { index, targets } => self.brx(slot, wi, fi, ci, at, *index, targets),
             Cold::Fence { scope } => {
                 let mask = self.blocks[slot].warps[wi].fragments[fi].mask;

@@ -2,6 +2,7 @@
 
 use assay_ptx::Special;
 
+use super::copies::Pending;
 use crate::code::{Code, Kernel, Kind};
 use crate::memory::Bytes;
 use crate::warp::{LANES, Phase, Warp};
@@ -58,6 +59,9 @@ pub(crate) struct WarpState {
     pub(crate) exit_line: u32,
     /// The entry's frame as the first block had it.
     pub(crate) image: Vec<u8>,
+    /// Asynchronous copies that have not landed, and how many groups of them each lane has committed.
+    pub(crate) copies: Vec<Pending>,
+    pub(crate) groups: [u32; LANES],
 }
 
 /// A barrier of a block.
@@ -237,6 +241,8 @@ impl WarpState {
             stale_turns: 0,
             exit_line: 0,
             image: Vec::new(),
+            copies: Vec::new(),
+            groups: [0; LANES],
         }
     }
 
@@ -247,6 +253,8 @@ impl WarpState {
         self.exists = mask;
         self.stale_turns = 0;
         self.exit_line = 0;
+        self.copies.clear();
+        self.groups = [0; LANES];
         self.fragments.clear();
         self.fragments.push(Fragment { pc: 0, mask, frame: 0, state: State::Ready, ran: 0 });
         if self.frames.is_empty() {

@@ -47,7 +47,7 @@ pub(crate) unsafe fn put(w: &Warp, slot: Slot, lane: usize, value: u64) {
 /// # Safety
 /// `d` belongs to the code whose cold table `w.cold` is.
 #[inline(always)]
-unsafe fn cold<'c>(w: &Warp, d: &Decoded) -> &'c Cold {
+pub(crate) unsafe fn cold<'c>(w: &Warp, d: &Decoded) -> &'c Cold {
     // SAFETY: the decoder wrote the index; the table outlives the launch.
     unsafe { &*w.cold.add(d.aux as usize) }
 }

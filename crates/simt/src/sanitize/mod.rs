@@ -11,6 +11,9 @@
 //! what a thread *knows* is a map from threads to clocks and from blocks to epochs. Each word remembers its last
 //! write and two readers.
 //!
+//! An asynchronous copy (`cp.async`) counts as a write at its issue and again where its thread waits for it; any access
+//! to its destination in between is a race, those of the same thread too.
+//!
 //! What it misses: a race with a reader that two later, mutually unordered readers have displaced; races that need
 //! another control path; a fence between atomic and access is taken for granted where a block barrier stands there.
 
@@ -71,6 +74,17 @@ pub(crate) enum Where {
     Local { offset: u64 },
 }
 
+/// What an access has to do with an asynchronous copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyPhase {
+    /// Nothing.
+    None,
+    /// The copy may write from now on.
+    Issued,
+    /// The thread waited for the copy: it has written.
+    Landed,
+}
+
 /// One lane's access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
@@ -84,6 +98,7 @@ pub(crate) struct Access {
     pub(crate) semantics: Option<Semantics>,
     pub(crate) scope: Option<Scope>,
     pub(crate) site: u32,
+    pub(crate) copy: CopyPhase,
 }
 
 /// The earlier access of a race.
@@ -95,6 +110,8 @@ pub(crate) struct Other {
     pub(crate) thread: u64,
     pub(crate) site: u32,
     pub(crate) size: u64,
+    /// An asynchronous copy that has not been waited for.
+    pub(crate) pending: bool,
 }
 
 /// What an access gave rise to.
@@ -217,6 +234,8 @@ impl Sanitizer {
         let reads = a.kind != AccessKind::Write;
         let writes = a.kind != AccessKind::Read;
         let initialised = match a.place {
+            // The bytes come when it lands.
+            _ if a.copy == CopyPhase::Issued => true,
             Where::Global { region, offset } => {
                 let ok = !reads || self.init.is_set(region, offset, a.size);
                 if writes || !ok {

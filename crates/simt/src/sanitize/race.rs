@@ -9,7 +9,7 @@ use assay_ptx::{Scope, Semantics};
 
 use super::clock::{Clock, Know, Shared};
 use super::shadow::{EPOCH_SHIFT, FULL, MANY, MAX_EPOCH, RegionView, THREAD, View, WIDE};
-use super::{Access, Other, QuickHasher, Where};
+use super::{Access, CopyPhase, Other, QuickHasher, Where};
 use crate::findings::AccessKind;
 
 /// A remembered access.
@@ -42,6 +42,8 @@ struct Wide {
     /// One per byte, or the first for the whole word.
     cells: [Cell; 4],
     split: bool,
+    /// An asynchronous copy that has not landed.
+    pending: Record,
 }
 
 /// Shadow of a block's shared memory.
@@ -361,6 +363,16 @@ impl Races {
                 for c in cells {
                     found = found.or(self.step(c, &record, a, t));
                 }
+                let p = wide.pending;
+                let mine = p.thread == record.thread;
+                if p.thread != 0 && !(mine && a.copy == CopyPhase::Landed) {
+                    found = Some(self.other(&p, AccessKind::Write, true));
+                }
+                match a.copy {
+                    CopyPhase::Issued => wide.pending = record,
+                    CopyPhase::Landed if mine => wide.pending = Record::default(),
+                    CopyPhase::Landed | CopyPhase::None => {}
+                }
                 self.compress(k, wide, a.slot);
             }
             at = to;
@@ -426,7 +438,7 @@ impl Races {
                 }
             }
         }
-        Some(Wide { cells: [cell; 4], split: false })
+        Some(Wide { cells: [cell; 4], split: false, pending: Record::default() })
     }
 
     /// Writes a word's history back, compactly if it fits.
@@ -456,6 +468,7 @@ impl Races {
                 || (r.flags == 0 && r.clock.epoch <= MAX_EPOCH && (r.thread - 1) / per < u64::from(u32::MAX))
         };
         let fits = !wide.split
+            && wide.pending.thread == 0
             && !self.views[slot].exact
             && plain(&cell.write)
             && plain(&cell.reads[0])
@@ -523,6 +536,19 @@ impl Races {
         *w & FULL != 0
     }
 
+    /// A recorded access as a report shows it.
+    fn other(&self, r: &Record, kind: AccessKind, pending: bool) -> Other {
+        let thread = r.thread - 1;
+        Other {
+            kind: if r.flags & ATOMIC != 0 { AccessKind::Atomic } else { kind },
+            block: thread / self.threads_per_block,
+            thread: thread % self.threads_per_block,
+            site: r.site,
+            size: u64::from(r.size),
+            pending,
+        }
+    }
+
     /// Checks one cell and records the access in it.
     fn step(&self, cell: &mut Cell, me: &Record, a: &Access, t: usize) -> Option<Other> {
         let races = |r: &Record| {
@@ -538,19 +564,9 @@ impl Races {
             }
             !self.ordered(r, a.slot, t)
         };
-        let other = |r: &Record, kind: AccessKind| {
-            let thread = r.thread - 1;
-            Other {
-                kind: if r.flags & ATOMIC != 0 { AccessKind::Atomic } else { kind },
-                block: thread / self.threads_per_block,
-                thread: thread % self.threads_per_block,
-                site: r.site,
-                size: u64::from(r.size),
-            }
-        };
         let mut found = None;
         if races(&cell.write) {
-            found = Some(other(&cell.write, AccessKind::Write));
+            found = Some(self.other(&cell.write, AccessKind::Write, false));
         }
         if a.kind == AccessKind::Read {
             let last = cell.reads[0];
@@ -561,7 +577,7 @@ impl Races {
         } else {
             for r in &cell.reads {
                 if found.is_none() && races(r) {
-                    found = Some(other(r, AccessKind::Read));
+                    found = Some(self.other(r, AccessKind::Read, false));
                 }
             }
             cell.write = *me;

@@ -2,22 +2,26 @@
 //!
 //! Source: PTX ISA, "Data Movement and Conversion Instructions: cvt". Float to integer clamps to the range of
 //! the destination; NaN gives zero, or the top bit where the source is `.f64` or the destination has 64 bits.
-//! Not here: the 8-bit floating-point formats.
+//! The 8-bit formats come in pairs; results that are too large for them become the largest value (`.satfinite`).
 
 use assay_ptx::{Instr, Rounding, Ty};
 
 use super::float::{format, mode, saturate};
-use super::soft::{self, F32, Format, Mode};
+use super::soft::{self, E5M2, F16, F32, Format, Mode, TF32};
 use super::{Scalar, mask, value};
 
 /// The lane function of a `cvt`.
 pub(crate) fn build(i: &Instr) -> Option<Scalar> {
     let (to, from) = (i.ty()?, i.src_ty()?);
     let m = i.mods;
-    if to == Ty::Tf32 && from == Ty::F32 && m.rounding == Some(Rounding::Rna) && !m.relu {
-        return Scalar::new(Ty::B32, &[Ty::F32], |[a, ..]| {
-            if F32.is_nan(a) { F32.nan } else { (a + 0x1000) & 0xffff_e000 }
+    if to == Ty::Tf32 && from == Ty::F32 {
+        let mode = mode(&m);
+        return Scalar::new(Ty::B32, &[Ty::F32], move |[a, ..]| {
+            if F32.is_nan(a) { F32.nan } else { finish(TF32, F32, mode, false, &m, a) << 13 }
         });
+    }
+    if let Some(s) = eight_bits(i, to, from) {
+        return Some(s);
     }
     match (format(to), format(from)) {
         (Some((t, true)), Some((f, false))) if f == F32 => packed(i, t),
@@ -26,6 +30,43 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
         (Some((t, false)), None) if is_int(from) => int_to_float(i, t, from),
         (None, Some((f, false))) if is_int(to) => float_to_int(i, to, f),
         (None, None) if is_int(to) && is_int(from) => int_to_int(i, to, from),
+        _ => None,
+    }
+}
+
+/// Conversions from and to pairs of 8-bit floats.
+fn eight_bits(i: &Instr, to: Ty, from: Ty) -> Option<Scalar> {
+    let relu = i.mods.relu;
+    let is_pair = |ty: Ty| matches!(ty, Ty::E4m3x2 | Ty::E5m2x2);
+    if is_pair(from) && to == Ty::F16x2 {
+        return Scalar::new(to, &[from], move |[a, ..]| {
+            let half = |b: u64| {
+                let h = match from {
+                    Ty::E4m3x2 => soft::e4m3_to(F16, b),
+                    _ => soft::convert(E5M2, F16, Mode::Even, b),
+                };
+                if relu && !F16.is_nan(h) && h & F16.sign_bit() != 0 { 0 } else { h }
+            };
+            half(a & 0xff) | half(a >> 8 & 0xff) << 16
+        });
+    }
+    if !is_pair(to) {
+        return None;
+    }
+    let narrow = move |f: Format, x: u64| {
+        let x = if relu && !f.is_nan(x) && x & f.sign_bit() != 0 { 0 } else { x };
+        if to == Ty::E4m3x2 {
+            return soft::to_e4m3(f, x);
+        }
+        let r = soft::convert(f, E5M2, Mode::Even, x);
+        if r & 0x7f == E5M2.inf() { r - 1 } else { r }
+    };
+    match from {
+        // `a` goes to the upper byte.
+        Ty::F32 => Scalar::new(to, &[from, from], move |[a, b, ..]| narrow(F32, a) << 8 | narrow(F32, b)),
+        Ty::F16x2 => Scalar::new(to, &[from], move |[a, ..]| {
+            narrow(F16, a & 0xffff) | narrow(F16, a >> 16 & 0xffff) << 8
+        }),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use super::int::finish_comparison;
 use super::soft::{self, BF16, F16, F32, F64, Format, Mode};
 use super::{Scalar, mask};
 
-/// The format of a type's elements and whether there are two of them.
+/// The format of a type's elements and whether there are two of them. (`.f32x2` is not packed here: see [`build`].)
 pub(crate) fn format(ty: Ty) -> Option<(Format, bool)> {
     Some(match ty {
         Ty::F16 => (F16, false),
@@ -107,6 +107,14 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
     let m = i.mods;
     if i.op == Op::Testp {
         return testp(i);
+    }
+    if ty == Ty::F32x2 {
+        // Two of the same on the halves of 64 bits.
+        let mut one = i.clone();
+        one.types[0] = Some(Ty::F32);
+        let Scalar { f, sources, .. } = build(&one)?;
+        let types = vec![ty; sources.len()];
+        return Scalar::new(ty, &types, move |v| f(v.map(|x| x & 0xffff_ffff)) | f(v.map(|x| x >> 32)) << 32);
     }
     let (f, two) = format(ty)?;
     let fin = Finish { f, ftz: m.ftz, sat: m.sat, relu: m.relu };

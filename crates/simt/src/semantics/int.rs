@@ -135,10 +135,8 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
         Op::Xor => Scalar::new(ty, &[ty, ty], |[a, b, ..]| a ^ b),
         Op::Not => Scalar::new(ty, &[ty], move |[a, ..]| !a & mask(ty)),
         Op::Cnot => Scalar::new(ty, &[ty], move |[a, ..]| u64::from(a & mask(ty) == 0)),
-        Op::Lop3 => {
-            if m.lop3_bool.is_some() {
-                return None;
-            }
+        // With a predicate result it has a decoder of its own.
+        Op::Lop3 if m.lop3_bool.is_none() => {
             let Some(Operand::Imm(Imm::Int(table))) = i.operands.get(4) else { return None };
             let table = *table;
             Scalar::new(ty, &[ty, ty, ty], move |[a, b, c, _]| lop3(a, b, c, table) & 0xffff_ffff)
@@ -206,6 +204,15 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
             Scalar::new(Ty::B32, &[Ty::B32, Ty::B32], move |[a, b, ..]| {
                 let (a, b) = if wrap { (a & 31, b & 31) } else { (a.min(32), b.min(32)) };
                 (((1u64 << b) - 1) << a) & 0xffff_ffff
+            })
+        }
+        Op::Szext => {
+            let clamp = m.shift == Some(ShiftMode::Clamp);
+            Scalar::new(ty, &[ty, Ty::U32], move |[a, b, ..]| {
+                let n = b & 31;
+                let high = if clamp && b >= 32 { 0 } else { (u64::MAX << n) & 0xffff_ffff };
+                let negative = ty.is_signed() && n > 0 && high != 0 && a >> (n - 1) & 1 != 0;
+                (a & !high & 0xffff_ffff) | if negative { high } else { 0 }
             })
         }
         Op::Prmt => {

@@ -7,6 +7,7 @@ pub(crate) mod approx;
 pub(crate) mod cvt;
 pub(crate) mod float;
 pub(crate) mod int;
+pub(crate) mod matrix;
 pub(crate) mod soft;
 
 use std::sync::Arc;

@@ -28,6 +28,36 @@ pub(crate) const F32: Format = Format { precision: 24, emin: -126, bits: 32, nan
 /// binary64.
 pub(crate) const F64: Format = Format { precision: 53, emin: -1022, bits: 64, nan: 0x7ff8_0000_0000_0000 };
 
+/// The 8-bit format with five exponent bits, which has infinities.
+pub(crate) const E5M2: Format = Format { precision: 3, emin: -14, bits: 8, nan: 0x7f };
+/// The 8-bit format with four exponent bits, as if it went on to infinity: one more bit than it has. Its largest value
+/// is [`E4M3_MAX`], above which is its only NaN, 0x7f.
+const E4M3_LONG: Format = Format { precision: 4, emin: -6, bits: 9, nan: 0x7f };
+const E4M3_MAX: u64 = 0x7e;
+/// The 19 bits of a `.tf32` that count.
+pub(crate) const TF32: Format = Format { precision: 11, emin: -126, bits: 19, nan: 0x3_ffff };
+
+/// Converts the low byte, an `.e4m3`, to `to`, which holds every value of the format.
+///
+/// Source: "FP8 Formats for Deep Learning" (Micikevicius et al. 2022), table 1; PTX ISA, "Alternate Floating-Point Data
+/// Formats".
+pub(crate) fn e4m3_to(to: Format, bits: u64) -> u64 {
+    let magnitude = bits & 0x7f;
+    if magnitude > E4M3_MAX {
+        return to.nan;
+    }
+    convert(E4M3_LONG, to, Mode::Even, magnitude | (bits & 0x80) << 1)
+}
+
+/// Converts to `.e4m3`, to nearest even; what is too large becomes the largest value.
+pub(crate) fn to_e4m3(from: Format, bits: u64) -> u64 {
+    if from.is_nan(bits) {
+        return 0x7f;
+    }
+    let long = convert(from, E4M3_LONG, Mode::Even, bits);
+    (long & 0xff).min(E4M3_MAX) | long >> 1 & 0x80
+}
+
 /// A rounding mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
