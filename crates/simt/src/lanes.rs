@@ -9,9 +9,38 @@ use crate::cpu::{Portable, Simd, Variant, Wide};
 use crate::warp::{Decoded, Handler, LANES, Warp, next};
 
 /// A lane's type in a register: `u32` or `u64`.
-pub(crate) trait Lane: Copy + Default + 'static {}
-impl Lane for u32 {}
-impl Lane for u64 {}
+pub(crate) trait Lane: Copy + Default + 'static {
+    /// All bits set, or none.
+    fn all(set: bool) -> Self;
+    /// The highest bit of each lane, below those of `mask`.
+    fn bits<S: Simd>(mask: u32, lanes: &[Self; 8]) -> u32;
+}
+
+impl Lane for u32 {
+    #[inline(always)]
+    fn all(set: bool) -> u32 {
+        if set { u32::MAX } else { 0 }
+    }
+
+    #[inline(always)]
+    fn bits<S: Simd>(mask: u32, lanes: &[u32; 8]) -> u32 {
+        mask << 8 | S::high_bits32(lanes)
+    }
+}
+
+impl Lane for u64 {
+    #[inline(always)]
+    fn all(set: bool) -> u64 {
+        if set { u64::MAX } else { 0 }
+    }
+
+    #[inline(always)]
+    fn bits<S: Simd>(mask: u32, lanes: &[u64; 8]) -> u32 {
+        let [a, b, c, d, e, f, g, h] = *lanes;
+        let mask = mask << 4 | S::high_bits64(&[e, f, g, h]);
+        mask << 4 | S::high_bits64(&[a, b, c, d])
+    }
+}
 
 /// Lanes handled together: a chunk is read whole before it is written, since a destination may be a source.
 const CHUNK: usize = 16;
@@ -180,17 +209,16 @@ unsafe fn ternary<S: Simd, O: Ternary>(w: &mut Warp, d: &Decoded) -> *const Deco
 /// `a` and `b` are registers of `O`'s width.
 #[inline(always)]
 unsafe fn compare_mask<S: Simd, O: Compare>(a: *const O::A, b: *const O::A) -> u32 {
-    // Bytes of 0 or 1 first (that part vectorises), then eight bytes at a time to eight bits: the product
-    // moves bit 8i of the word to bit 56 + i.
-    let mut bytes = [0u8; LANES];
-    for (k, byte) in bytes.iter_mut().enumerate() {
-        // SAFETY: registers have 32 lanes.
-        *byte = unsafe { u8::from(O::eval::<S>(*a.add(k), *b.add(k))) };
-    }
     let mut mask = 0;
-    for (j, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
-        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        mask |= (bits as u32) << (8 * j);
+    // The last lanes first: a chain of shifts, which the compiler leaves in scalar registers.
+    for j in (0..LANES / 8).rev() {
+        // All ones or zeros, in the operands' width, which vectorises without conversions.
+        let mut ones = [O::A::default(); 8];
+        for (k, one) in ones.iter_mut().enumerate() {
+            // SAFETY: registers have 32 lanes.
+            *one = O::A::all(unsafe { O::eval::<S>(*a.add(8 * j + k), *b.add(8 * j + k)) });
+        }
+        mask = O::A::bits::<S>(mask, &ones);
     }
     mask
 }

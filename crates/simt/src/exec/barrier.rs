@@ -40,11 +40,11 @@ impl Exec<'_> {
             return Step::Ended;
         }
         let warps = self.blocks[slot].warps.len();
-        let b = &mut self.blocks[slot].barriers[id as usize];
-        if b.waiting.len() < warps {
-            b.waiting = vec![0; warps];
-            b.arrived = vec![0; warps];
-            (b.popc, b.all, b.any, b.count, b.aligned) = (0, true, false, None, true);
+        let block = &mut self.blocks[slot];
+        let b = &mut block.barriers[id as usize];
+        if block.open >> id & 1 == 0 {
+            block.open |= 1 << id;
+            b.begin(warps);
         }
         if count.is_some() {
             b.count = count;
@@ -55,8 +55,10 @@ impl Exec<'_> {
         b.any |= popc != 0;
         if op.arrive {
             b.arrived[wi] |= f.mask;
+            b.any_arrived = true;
         } else {
             b.waiting[wi] |= f.mask;
+            b.waiters += f.mask.count_ones();
             let ws = &mut self.blocks[slot].warps[wi];
             ws.fragments[fi].state = State::Barrier(id as u8);
             ws.fragments[fi].pc = at;
@@ -76,10 +78,10 @@ impl Exec<'_> {
 
     /// Lets go everyone who waits at a barrier that is complete.
     pub(super) fn complete_barriers(&mut self, slot: usize) {
-        for id in 0..16 {
-            if self.blocks[slot].barriers[id].waiting.is_empty() {
-                continue;
-            }
+        let mut open = self.blocks[slot].open;
+        while open != 0 {
+            let id = open.trailing_zeros() as usize;
+            open &= open - 1;
             if self.is_complete(slot, id) {
                 self.release_barrier(slot, id);
                 if !self.blocks[slot].active {
@@ -94,6 +96,8 @@ impl Exec<'_> {
         let b = &block.barriers[id];
         let here = |wi: usize| b.waiting[wi] | b.arrived[wi];
         match b.count {
+            // Who waits is alive.
+            None if !b.any_arrived => b.waiters == block.live && b.waiters > 0,
             None => {
                 block.warps.iter().enumerate().all(|(wi, ws)| ws.live & !here(wi) == 0)
                     && (0..block.warps.len()).any(|wi| here(wi) != 0)
@@ -119,10 +123,11 @@ impl Exec<'_> {
             self.check_divergence(slot, id);
         }
         let kernel = self.kernel;
+        self.blocks[slot].open &= !(1 << id);
         let b = std::mem::take(&mut self.blocks[slot].barriers[id]);
         let whole = b.count.is_none_or(|c| c >= self.shape.threads);
         if let Some(san) = self.san.as_deref_mut() {
-            san.barrier(slot, id, &b.waiting, whole && b.arrived.iter().all(|m| *m == 0));
+            san.barrier(slot, id, &b.waiting, whole && !b.any_arrived);
         }
         for wi in 0..self.blocks[slot].warps.len() {
             let ws = &mut self.blocks[slot].warps[wi];
@@ -152,6 +157,8 @@ impl Exec<'_> {
             ws.stale_turns = 0;
             ws.merge();
         }
+        // Its lists serve the next time.
+        self.blocks[slot].barriers[id] = b;
     }
 
     /// Divergence at a barrier that is about to open: fragments of one warp at different instructions, warps at

@@ -148,9 +148,8 @@ impl Exec<'_> {
         block.linear = linear;
         block.active = true;
         block.barrier_reported = false;
-        for b in &mut block.barriers {
-            *b = state::Barrier::default();
-        }
+        block.open = 0;
+        block.live = shape.threads as u32;
         let previous = self.options.fill == Fill::Previous && !first;
         if block.shared.len() > 0 && !previous {
             let pattern = crate::memory::fill::Pattern {
@@ -350,7 +349,7 @@ impl Exec<'_> {
                 .iter()
                 .enumerate()
                 .filter(|(i, f)| *i != fi && f.frame == frame && f.pc > pc && f.state == State::Ready);
-            let join = ahead.map(|(_, f)| f.pc).min();
+            let join = if ws.fragments.len() == 1 { None } else { ahead.map(|(_, f)| f.pc).min() };
             // SAFETY: fragments' program counters are indices of their function's code.
             ws.w.join = join.map_or(std::ptr::null(), |j| unsafe { base.add(j as usize) });
             let mut pc = pc;
@@ -542,6 +541,8 @@ impl Exec<'_> {
         let ws = &mut self.blocks[slot].warps[wi];
         let f = ws.fragments.swap_remove(fi);
         ws.live &= !f.mask;
+        self.blocks[slot].live -= f.mask.count_ones();
+        let ws = &mut self.blocks[slot].warps[wi];
         ws.exit_line = self.kernel.codes[ci as usize].lines[at as usize].0;
         ws.w.phase = Phase::Fresh;
         ws.release_frame(f.frame);

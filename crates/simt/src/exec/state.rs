@@ -71,6 +71,9 @@ pub(crate) struct Barrier {
     pub(crate) waiting: Vec<u32>,
     /// Lanes that only arrived, per warp.
     pub(crate) arrived: Vec<u32>,
+    /// How many lanes wait in all, and whether any arrived without waiting.
+    pub(crate) waiters: u32,
+    pub(crate) any_arrived: bool,
     /// Threads that make it complete, if the instruction says it.
     pub(crate) count: Option<u64>,
     /// Running `popc`, `and`, `or` of the predicates.
@@ -80,6 +83,18 @@ pub(crate) struct Barrier {
     pub(crate) aligned: bool,
 }
 
+impl Barrier {
+    /// Nobody is there yet.
+    pub(crate) fn begin(&mut self, warps: usize) {
+        for list in [&mut self.waiting, &mut self.arrived] {
+            list.clear();
+            list.resize(warps, 0);
+        }
+        (self.waiters, self.any_arrived, self.count) = (0, false, None);
+        (self.popc, self.all, self.any, self.aligned) = (0, true, false, true);
+    }
+}
+
 /// A resident block.
 pub(crate) struct Block {
     pub(crate) index: [u32; 3],
@@ -87,6 +102,10 @@ pub(crate) struct Block {
     pub(crate) warps: Vec<WarpState>,
     pub(crate) shared: Bytes,
     pub(crate) barriers: Vec<Barrier>,
+    /// Bits of the barriers at which someone is.
+    pub(crate) open: u32,
+    /// Threads that have not exited.
+    pub(crate) live: u32,
     /// Order in which warps take turns.
     pub(crate) order: Vec<u32>,
     pub(crate) active: bool,
@@ -327,6 +346,9 @@ impl WarpState {
     /// The fragment to run: the deepest call's lowest instruction, so that those behind catch up; after turns
     /// without progress the one that has waited longest.
     pub(crate) fn pick(&self) -> Option<usize> {
+        if let [only] = &self.fragments[..] {
+            return (only.state == State::Ready).then_some(0);
+        }
         let ready = (0..self.fragments.len()).filter(|i| self.fragments[*i].state == State::Ready);
         if self.stale_turns > 1 {
             return ready.min_by_key(|i| self.fragments[*i].ran);
@@ -346,6 +368,8 @@ impl Block {
             warps: (0..warps).map(|_| WarpState::new()).collect(),
             shared: Bytes::with_capacity(shared_bytes, shared_bytes + 64),
             barriers: vec![Barrier::default(); 16],
+            open: 0,
+            live: 0,
             order: (0..warps as u32).collect(),
             active: false,
             barrier_reported: false,
@@ -354,6 +378,6 @@ impl Block {
 
     /// True if every thread has exited.
     pub(crate) fn done(&self) -> bool {
-        self.warps.iter().all(|w| w.live == 0)
+        self.live == 0
     }
 }

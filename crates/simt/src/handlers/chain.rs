@@ -28,14 +28,14 @@ pub(crate) struct ChainOp {
 
 /// Class of the register at `base` for words, without offset.
 #[inline(always)]
-unsafe fn class(w: &Warp, base: u32, slot: u32, cached: bool) -> Class {
+unsafe fn class<S: Simd>(w: &Warp, base: u32, slot: u32, cached: bool) -> Class {
     // SAFETY: register and slot are the decoder's.
     unsafe {
         let slot: *mut Class = w.regs.add(slot as usize).cast();
         if cached && (*slot).generation == w.generation {
             return *slot;
         }
-        let c = Class { generation: w.generation, ..classify32(w.r32(base), 4) };
+        let c = Class { generation: w.generation, ..classify32::<S>(w.r32(base), 4) };
         *slot = c;
         c
     }
@@ -89,8 +89,8 @@ unsafe fn chain<S: Simd>(w: &mut Warp, d: &Decoded) -> *const Decoded {
         if Shared::turn(w, Phase::Loads) {
             return w.stop(d, Event::Yield);
         }
-        let a = class(w, d.a, d.class, op.cached.0);
-        let b = class(w, d.b, d.e, op.cached.1);
+        let a = class::<S>(w, d.a, d.class, op.cached.0);
+        let b = class::<S>(w, d.b, d.e, op.cached.1);
         let fits = |c: &Class, most: u32| {
             let len = u64::from(most) + if c.kind == 1 { 64 } else { 4 };
             c.kind != 0

@@ -6,7 +6,7 @@
 //! not pass ends in [`Event::Memory`], before any register or byte is changed, and the executor does it exactly.
 #![allow(clippy::needless_range_loop, reason = "lanes index several arrays at once")]
 
-use crate::cpu::Variant;
+use crate::cpu::{Portable, Simd, Variant, Wide};
 use crate::memory::{FIRST_REGION, OFFSET_BITS, OFFSET_MASK};
 use crate::sanitize::shadow::Run;
 use crate::warp::{Class, Decoded, Event, Handler, LANES, Phase, Warp, next};
@@ -15,56 +15,26 @@ const HALF: usize = 16;
 
 /// Classifies 64-bit addresses for elements of `stride` bytes.
 #[inline(always)]
-unsafe fn classify64(a: *const u64, stride: u64) -> Class {
+unsafe fn classify64<S: Simd>(a: *const u64, stride: u64) -> Class {
     // SAFETY: a register of 32 lanes.
     let a = unsafe { &*a.cast::<[u64; LANES]>() };
-    let (low, high) = (a[0], a[HALF]);
-    let (mut uniform, mut unit) = (0u64, 0u64);
-    for k in 0..HALF {
-        let step = stride * k as u64;
-        uniform |= (a[k] ^ low) | (a[HALF + k] ^ high);
-        unit |= (a[k] ^ low.wrapping_add(step)) | (a[HALF + k] ^ high.wrapping_add(step));
-    }
-    Class {
-        kind: if unit == 0 {
-            1
-        } else if uniform == 0 {
-            2
-        } else {
-            0
-        },
-        generation: 0,
-        low,
-        high,
-    }
+    Class { kind: S::kind64(a, stride), generation: 0, low: a[0], high: a[HALF] }
 }
 
 /// Classifies 32-bit addresses.
 #[inline(always)]
-pub(crate) unsafe fn classify32(a: *const u32, stride: u32) -> Class {
+pub(crate) unsafe fn classify32<S: Simd>(a: *const u32, stride: u32) -> Class {
     // SAFETY: a register of 32 lanes.
     let a = unsafe { &*a.cast::<[u32; LANES]>() };
-    let (low, high) = (a[0], a[HALF]);
-    let (mut uniform, mut unit) = (0u32, 0u32);
-    for k in 0..HALF {
-        let step = stride * k as u32;
-        uniform |= (a[k] ^ low) | (a[HALF + k] ^ high);
-        unit |= (a[k] ^ low.wrapping_add(step)) | (a[HALF + k] ^ high.wrapping_add(step));
-    }
-    let kind = if unit == 0 {
-        1
-    } else if uniform == 0 {
-        2
-    } else {
-        0
-    };
-    Class { kind, generation: 0, low: u64::from(low), high: u64::from(high) }
+    Class { kind: S::kind32(a, stride), generation: 0, low: u64::from(a[0]), high: u64::from(a[HALF]) }
 }
 
 /// Where accesses go.
 pub(crate) trait Space: 'static {
+    /// Loads ask for the place that the next one would read if it moved on as far as this one did.
+    const AHEAD: bool;
     /// Class of the address register of `d`.
-    unsafe fn classify(w: &Warp, d: &Decoded, stride: u64) -> Class;
+    unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class;
     /// Host pointer of `len` bytes at device address `address` (plus the instruction's offset), or null if that is
     /// not all within memory, or not a multiple of `align`.
     unsafe fn range<const STORE: bool>(w: &Warp, address: u64, len: u64, align: u64) -> *mut u8;
@@ -90,10 +60,12 @@ pub(crate) trait Space: 'static {
 pub(crate) struct Global;
 
 impl Space for Global {
+    const AHEAD: bool = true;
+
     #[inline(always)]
-    unsafe fn classify(w: &Warp, d: &Decoded, stride: u64) -> Class {
+    unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class {
         // SAFETY: the address register of a global access is 64 bits wide.
-        let mut c = unsafe { classify64(w.r64(d.a), stride) };
+        let mut c = unsafe { classify64::<S>(w.r64(d.a), stride) };
         c.low = c.low.wrapping_add(d.off as u64);
         c.high = c.high.wrapping_add(d.off as u64);
         c
@@ -175,10 +147,12 @@ impl Space for Global {
 pub(crate) struct Shared;
 
 impl Space for Shared {
+    const AHEAD: bool = false;
+
     #[inline(always)]
-    unsafe fn classify(w: &Warp, d: &Decoded, stride: u64) -> Class {
+    unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class {
         // SAFETY: the address register of such an access is 32 bits wide.
-        let mut c = unsafe { classify32(w.r32(d.a), stride as u32) };
+        let mut c = unsafe { classify32::<S>(w.r32(d.a), stride as u32) };
         c.low = c.low.wrapping_add(d.off as u64) & 0xffff_ffff;
         c.high = c.high.wrapping_add(d.off as u64) & 0xffff_ffff;
         c
@@ -261,9 +235,15 @@ fn lanes_of(w: &Warp, d: &Decoded, first: usize, lanes: usize, total: u64) -> Ru
     }
 }
 
+/// The class of an access, and how far its address is from that of the time before (0 if not looked at).
+///
 /// Classes are kept with the instruction's offset taken out, for accesses with the same register and others.
 #[inline(always)]
-unsafe fn class_of<M: Space, const CACHED: bool>(w: &Warp, d: &Decoded, stride: u64) -> Class {
+unsafe fn class_of<S: Simd, M: Space, const CACHED: bool>(
+    w: &Warp,
+    d: &Decoded,
+    stride: u64,
+) -> (Class, u64) {
     // SAFETY: the class slot is the decoder's; `CACHED` instructions follow one that wrote it, unless the mask
     // was partial then, in which case it has changed since and with it the generation.
     unsafe {
@@ -272,15 +252,16 @@ unsafe fn class_of<M: Space, const CACHED: bool>(w: &Warp, d: &Decoded, stride: 
             let mut c = *slot;
             c.low = c.low.wrapping_add(d.off as u64);
             c.high = c.high.wrapping_add(d.off as u64);
-            c
+            (c, 0)
         } else {
-            let c = M::classify(w, d, stride);
+            let c = M::classify::<S>(w, d, stride);
             let mut kept = c;
             kept.generation = w.generation;
             kept.low = kept.low.wrapping_sub(d.off as u64);
             kept.high = kept.high.wrapping_sub(d.off as u64);
+            let moved = kept.low.wrapping_sub((*slot).low);
             *slot = kept;
-            c
+            (c, moved)
         }
     }
 }
@@ -349,6 +330,7 @@ unsafe fn get_lane<const SIZE: usize>(w: &Warp, d: &Decoded, j: usize, k: usize)
 /// As for every handler.
 #[inline(always)]
 unsafe fn load<
+    S: Simd,
     M: Space,
     const SIZE: usize,
     const COUNT: usize,
@@ -366,12 +348,16 @@ unsafe fn load<
             return w.stop(d, Event::Yield);
         }
         if w.mask == u32::MAX {
-            let c = class_of::<M, CACHED>(w, d, total);
+            let (c, moved) = class_of::<S, M, CACHED>(w, d, total);
             if c.kind == 1 {
                 let p = M::range::<false>(w, c.low, total * HALF as u64, total);
                 let q = M::range::<false>(w, c.high, total * HALF as u64, total);
                 if p.is_null() || q.is_null() {
                     return w.stop(d, Event::Memory);
+                }
+                if M::AHEAD && !CACHED {
+                    S::prefetch(p.wrapping_add(moved as usize));
+                    S::prefetch(q.wrapping_add(moved as usize));
                 }
                 if CHECK {
                     let ok = M::check::<false>(w, c.low, lanes_of(w, d, 0, HALF, total), false)
@@ -459,6 +445,7 @@ unsafe fn load<
 /// As for every handler.
 #[inline(always)]
 unsafe fn store<
+    S: Simd,
     M: Space,
     const SIZE: usize,
     const COUNT: usize,
@@ -476,7 +463,7 @@ unsafe fn store<
             return w.stop(d, Event::Yield);
         }
         if w.mask == u32::MAX {
-            let c = class_of::<M, CACHED>(w, d, total);
+            let (c, _) = class_of::<S, M, CACHED>(w, d, total);
             if c.kind == 1 {
                 let p = M::range::<true>(w, c.low, total * HALF as u64, total);
                 let q = M::range::<true>(w, c.high, total * HALF as u64, total);
@@ -568,7 +555,7 @@ macro_rules! access_variants {
             d: &Decoded,
         ) -> *const Decoded {
             // SAFETY: the same promise.
-            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED, CHECK>(w, d) }
+            unsafe { $inner::<Wide, M, SIZE, COUNT, SIGNED, CACHED, CHECK>(w, d) }
         }
 
         /// # Safety
@@ -585,7 +572,7 @@ macro_rules! access_variants {
             d: &Decoded,
         ) -> *const Decoded {
             // SAFETY: the same promise.
-            unsafe { $inner::<M, SIZE, COUNT, SIGNED, CACHED, CHECK>(w, d) }
+            unsafe { $inner::<Portable, M, SIZE, COUNT, SIGNED, CACHED, CHECK>(w, d) }
         }
     };
 }
