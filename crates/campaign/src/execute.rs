@@ -6,8 +6,8 @@ use std::sync::Arc;
 use assay_problems::{Plan, PlanArg, PlanOp};
 use assay_ptx::{Module, Param};
 use assay_simt::{
-    Arg, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role, Sanitize, Schedule,
-    Session, Status,
+    Arg, Blocks, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role, Sanitize,
+    Schedule, Session, Status,
 };
 use assay_tensor::{DType, Tensor};
 
@@ -116,6 +116,7 @@ pub fn execute(
             dtype: b.dtype,
             init: b.values.map_or(Init::Uninit, Init::Bytes),
             may_write: b.may_write,
+            sparse: false,
         };
         match session.alloc(spec) {
             Ok(p) => {
@@ -162,6 +163,7 @@ pub fn execute(
                     block: launch.block,
                     dynamic_shared: launch.shared_bytes,
                     args: &args,
+                    blocks: &Blocks::All,
                 })
             }
         };

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use assay_simt::{Arg, BufferSpec, Init, LaunchSpec, Loaded, Options, Ptr, Role, Sanitize, Session};
+use assay_simt::{Arg, Blocks, BufferSpec, Init, LaunchSpec, Loaded, Options, Ptr, Role, Sanitize, Session};
 use assay_tensor::DType;
 
 /// Seconds of processor time of this thread: other work on the machine does not count.
@@ -332,6 +332,7 @@ fn measure(case: &Case, dir: &str, sanitize: bool) {
                 block: l.block,
                 dynamic_shared: 0,
                 args,
+                blocks: &Blocks::All,
             });
             count += o.instructions;
             o.findings.iter().for_each(|f| println!("  {}: {}", f.kind, f.message));

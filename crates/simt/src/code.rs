@@ -333,6 +333,19 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
+    /// True if something in it can order accesses of different blocks: a fence, a release, an acquire.
+    pub(crate) fn orders_blocks(&self) -> bool {
+        let orders = |c: &Cold| match c {
+            Cold::Fence { scope } => *scope != Scope::Cta,
+            Cold::Memory(op) => {
+                let orders = [Semantics::Acquire, Semantics::Release, Semantics::AcqRel, Semantics::Sc];
+                op.scope != Some(Scope::Cta) && op.semantics.is_some_and(|s| orders.contains(&s))
+            }
+            _ => false,
+        };
+        self.codes.iter().any(|c| c.cold.iter().any(orders))
+    }
+
     /// The source line of an instruction numbered through the kernel.
     pub(crate) fn line_of_site(&self, site: u32) -> Option<u32> {
         let k = self.codes.partition_point(|c| c.first_site <= site).checked_sub(1)?;

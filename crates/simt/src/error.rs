@@ -88,6 +88,22 @@ pub enum SessionError {
         /// The cap.
         cap_bytes: u64,
     },
+    /// A buffer beyond what an address can tell.
+    #[error("buffer `{name}` has {size_bytes} bytes, the device addresses at most {limit_bytes} in one")]
+    TooLarge {
+        /// Buffer.
+        name: String,
+        /// Its size.
+        size_bytes: u64,
+        /// The largest size.
+        limit_bytes: u64,
+    },
+    /// The arena has bytes for everything.
+    #[error("sparse buffer `{name}` needs strict memory, not the arena")]
+    SparseArena {
+        /// Buffer.
+        name: String,
+    },
     /// A range that is not within its buffer.
     #[error(
         "bytes {offset_bytes} to {offset_bytes} + {len_bytes} are not within `{name}` ({size_bytes} bytes)"

@@ -13,6 +13,7 @@
 //! scheduler is a model: it shows some interleavings, not all. Races are judged by synchronisation, not by what
 //! happened, on the path that this input takes.
 
+mod blocks;
 mod code;
 mod cpu;
 mod decode;
@@ -32,9 +33,11 @@ mod semantics;
 mod session;
 mod warp;
 
+pub use blocks::{Blocks, BlocksRun};
 pub use error::{LoadError, SessionError};
 pub use findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess, ThreadId};
 pub use options::{
-    Arg, BufferSpec, Fill, Init, LaunchSpec, Memory, Options, Outcome, Ptr, Role, Sanitize, Schedule, Status,
+    Arg, BufferSpec, Coverage, CoveragePoint, Elements, Fill, Generated, Init, LaunchSpec, Memory, Options,
+    Outcome, Ptr, Role, Sanitize, Schedule, Status,
 };
 pub use session::{Loaded, Session};

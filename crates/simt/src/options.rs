@@ -1,7 +1,11 @@
 //! What a caller chooses: memory model, fill, schedule, checks, limits, buffers and launches.
 
-use assay_tensor::DType;
+use std::sync::Arc;
+
+use assay_tensor::{DType, Generator};
 use serde::{Deserialize, Serialize};
+
+use crate::blocks::{Blocks, BlocksRun};
 
 /// How buffers are laid out and what an access outside one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -84,8 +88,10 @@ pub struct Options {
     pub fill_seed: u64,
     /// Warp-instructions that all launches of the session may execute together.
     pub instruction_budget: u64,
-    /// Bytes that buffers, shared, local and shadow memory may take together.
+    /// Bytes that buffers, pages, shared, local and shadow memory may take together.
     pub memory_cap_bytes: u64,
+    /// Bytes of a page of a sparse buffer: a power of two from 64 to 1024. Changes no result.
+    pub page_bytes: u64,
 }
 
 impl Default for Options {
@@ -99,6 +105,7 @@ impl Default for Options {
             fill_seed: 0,
             instruction_budget: 2_000_000_000,
             memory_cap_bytes: 4 << 30,
+            page_bytes: crate::memory::pages::PAGE_BYTES,
         }
     }
 }
@@ -117,11 +124,59 @@ pub enum Role {
     Output,
 }
 
+/// Values of a buffer's elements as a function of their index: what a sparse buffer holds where nothing wrote.
+pub trait Elements: Send + Sync {
+    /// Writes elements `first`, `first + 1`, … into `out`: whole elements of the buffer's dtype, little-endian.
+    fn fill(&self, first: u64, out: &mut [u8]);
+}
+
+impl<F: Fn(u64, &mut [u8]) + Send + Sync> Elements for F {
+    fn fill(&self, first: u64, out: &mut [u8]) {
+        self(first, out);
+    }
+}
+
+/// [`Elements`] that sessions share.
+#[derive(Clone)]
+pub struct Generated(Arc<dyn Elements>);
+
+impl Generated {
+    /// The elements of a generator in a dtype.
+    pub fn new(dtype: DType, generator: Generator) -> Generated {
+        Generated::from_fn(move |first, out: &mut [u8]| generator.fill_at(dtype, first, out))
+    }
+
+    /// Elements of the caller's own: `f(first, out)` as in [`Elements::fill`]. Must give the same values whenever
+    /// and however often it is called.
+    pub fn from_fn(f: impl Fn(u64, &mut [u8]) + Send + Sync + 'static) -> Generated {
+        Generated(Arc::new(f))
+    }
+
+    /// See [`Elements::fill`].
+    pub fn fill(&self, first: u64, out: &mut [u8]) {
+        self.0.fill(first, out);
+    }
+}
+
+impl From<Arc<dyn Elements>> for Generated {
+    fn from(e: Arc<dyn Elements>) -> Generated {
+        Generated(e)
+    }
+}
+
+impl std::fmt::Debug for Generated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Generated")
+    }
+}
+
 /// The contents of a buffer before the first launch.
 #[derive(Clone, Copy, Debug)]
 pub enum Init<'a> {
     /// These bytes, exactly `size_bytes` of them; every byte counts as initialised.
     Bytes(&'a [u8]),
+    /// These elements; every byte counts as initialised. The size is a whole number of elements.
+    Generated(&'a Generated),
     /// Fresh memory in which these bytes (at most `size_bytes`) lay before: seen under [`Fill::Previous`] only,
     /// and uninitialised to the detectors in any case.
     Previous(&'a [u8]),
@@ -146,12 +201,24 @@ pub struct BufferSpec<'a> {
     pub init: Init<'a>,
     /// True if kernels may write it even though its role is `Input` or `Parameter` (in-place problems).
     pub may_write: bool,
+    /// Pages instead of bytes: memory is taken only where kernels write. Up to 2^39 bytes; needs
+    /// [`Memory::Strict`].
+    pub sparse: bool,
 }
 
 impl<'a> BufferSpec<'a> {
     /// A buffer whose official size is its own, written only if its role is `Scratch` or `Output`.
     pub fn new(name: &'a str, size_bytes: u64, role: Role, dtype: DType, init: Init<'a>) -> Self {
-        BufferSpec { name, size_bytes, official_bytes: size_bytes, role, dtype, init, may_write: false }
+        BufferSpec {
+            name,
+            size_bytes,
+            official_bytes: size_bytes,
+            role,
+            dtype,
+            init,
+            may_write: false,
+            sparse: false,
+        }
     }
 }
 
@@ -181,6 +248,8 @@ pub struct LaunchSpec<'a> {
     pub dynamic_shared: u64,
     /// One argument per parameter.
     pub args: &'a [Arg],
+    /// Which blocks are executed. Leaving some out needs [`Memory::Strict`].
+    pub blocks: &'a Blocks,
 }
 
 /// How a launch, or the session so far, ended.
@@ -210,6 +279,34 @@ pub struct Outcome {
     pub instructions: u64,
     /// Text that the kernel printed, one entry per call and thread.
     pub printf: Vec<String>,
+    /// Which blocks were started.
+    pub blocks: BlocksRun,
+    /// Per output that is sparse, or that a launch of sampled blocks wrote: what was written where it matters.
+    pub coverage: Vec<Coverage>,
+}
+
+/// What is written of an output: the last element and both sides of each boundary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// The buffer.
+    pub buffer: String,
+    /// Its elements.
+    pub elements: u64,
+    /// Elements of which a byte was written, by this launch or an earlier one.
+    pub written: u64,
+    /// The elements that tell.
+    pub points: Vec<CoveragePoint>,
+}
+
+/// One element of [`Coverage`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CoveragePoint {
+    /// `last`, or the boundary: `2^31 elements`, `2^32 elements`, `2^32 bytes`.
+    pub at: String,
+    /// The element: the last one, the last below the boundary, or the first at it.
+    pub index: u64,
+    /// Whether a byte of it was written.
+    pub written: bool,
 }
 
 impl Outcome {

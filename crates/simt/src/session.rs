@@ -6,6 +6,7 @@ use std::sync::Arc;
 use assay_ptx::{FuncId, FunctionKind, Module};
 use assay_tensor::DType;
 
+use crate::blocks::{BlocksRun, Extent, Plan};
 use crate::code::Kernel;
 use crate::cpu::{self, Variant};
 use crate::decode::{self, ModuleVariable};
@@ -15,9 +16,13 @@ use crate::exec::state::Shape;
 use crate::exec::{Exec, Stop};
 use crate::findings::{Collector, Finding, FindingKind, FindingSpace};
 use crate::memory::fill::{Pattern, seed_of};
+use crate::memory::pages::Pages;
 use crate::memory::{Buffer, Bytes, FIRST_REGION, GlobalMemory, MAX_REGION_BYTES, Region, arena, contents};
-use crate::options::{Arg, BufferSpec, Fill, Init, LaunchSpec, Memory, Options, Outcome, Ptr, Role, Status};
-use crate::sanitize::Sanitizer;
+use crate::options::{
+    Arg, BufferSpec, Coverage, CoveragePoint, Fill, Init, LaunchSpec, Memory, Options, Outcome, Ptr, Role,
+    Status,
+};
+use crate::sanitize::{RegionShape, Sanitizer};
 
 /// Limits of a launch. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0.
 const MAX_THREADS: u64 = 1024;
@@ -109,6 +114,10 @@ pub struct Session {
     san: Option<Sanitizer>,
     executed: u64,
     launches: u64,
+    /// Blocks executed while their stores were tracked: the last number given to one.
+    tracked_blocks: u32,
+    /// A launch left blocks out.
+    sampled: bool,
 }
 
 impl Session {
@@ -132,6 +141,7 @@ impl Session {
                 name: crate::findings::source_name(&v.name),
                 role: Role::Scratch,
                 may_write: !v.constant,
+                dtype: DType::U8,
                 region: 0,
                 offset: 0,
                 size_bytes: bytes.len() as u64,
@@ -150,29 +160,44 @@ impl Session {
             san,
             executed: 0,
             launches: 0,
+            tracked_blocks: 0,
+            sampled: false,
         }
     }
 
     /// Adds a buffer.
     ///
     /// # Errors
-    /// [`SessionError::ContentsSize`], [`SessionError::OutOfMemory`]; in the arena [`SessionError::AfterLaunch`].
+    /// [`SessionError::ContentsSize`], [`SessionError::OutOfMemory`], [`SessionError::TooLarge`]; in the arena
+    /// [`SessionError::AfterLaunch`] and [`SessionError::SparseArena`].
     pub fn alloc(&mut self, spec: BufferSpec<'_>) -> Result<Ptr, SessionError> {
         let (name, size) = (spec.name.to_owned(), spec.size_bytes);
         let (given, exact) = match spec.init {
             Init::Bytes(b) => (b.len() as u64, true),
             Init::Previous(b) => (b.len() as u64, false),
+            Init::Generated(_) => (size - size % spec.dtype.size_bytes(), true),
             Init::Uninit => (0, false),
         };
         if (exact && given != size) || given > size {
             return Err(SessionError::ContentsSize { name, size_bytes: size, got: given });
         }
         let cap = self.options.memory_cap_bytes;
-        let taken = self.memory.taken_bytes.saturating_add(self.pending.iter().map(|p| p.size_bytes).sum());
-        if size > MAX_REGION_BYTES || taken.saturating_add(size) > cap {
+        let taken = self.memory.host_bytes().saturating_add(self.pending.iter().map(|p| p.size_bytes).sum());
+        if spec.sparse && size > MAX_REGION_BYTES {
+            return Err(SessionError::TooLarge { name, size_bytes: size, limit_bytes: MAX_REGION_BYTES });
+        }
+        let need = match spec.init {
+            Init::Bytes(b) | Init::Previous(b) if spec.sparse => b.len() as u64,
+            _ if spec.sparse => 0,
+            _ => size,
+        };
+        if need > MAX_REGION_BYTES || taken.saturating_add(need) > cap {
             return Err(SessionError::OutOfMemory { name, size_bytes: size, cap_bytes: cap });
         }
         if self.options.memory == Memory::Arena {
+            if spec.sparse {
+                return Err(SessionError::SparseArena { name });
+            }
             if self.laid_out {
                 return Err(SessionError::AfterLaunch { name });
             }
@@ -183,7 +208,15 @@ impl Session {
                 dtype: spec.dtype,
                 size_bytes: size,
                 official_bytes: if spec.official_bytes == 0 { size } else { spec.official_bytes },
-                bytes: if let Init::Bytes(b) = spec.init { Some(b.to_vec()) } else { None },
+                bytes: match spec.init {
+                    Init::Bytes(b) => Some(b.to_vec()),
+                    Init::Generated(g) => {
+                        let mut b = vec![0; size as usize];
+                        g.fill(0, &mut b);
+                        Some(b)
+                    }
+                    Init::Previous(_) | Init::Uninit => None,
+                },
                 previous: if let Init::Previous(b) = spec.init { Some(b.to_vec()) } else { None },
             });
             return Ok(Ptr(self.pending.len() as u32 - 1));
@@ -192,17 +225,27 @@ impl Session {
             name,
             role: spec.role,
             may_write: spec.may_write,
+            dtype: spec.dtype,
             region: 0,
             offset: 0,
             size_bytes: size,
             initialised: exact,
         };
         let o = &self.options;
-        let i = self.memory.add_single(buffer, spec.dtype, spec.init, o.fill, o.fill_seed, false);
+        let i = if spec.sparse {
+            self.memory.add_sparse(buffer, spec.dtype, spec.init, o.fill, o.fill_seed, o.page_bytes)
+        } else {
+            self.memory.add_single(buffer, spec.dtype, spec.init, o.fill, o.fill_seed, false)
+        };
         if let Some(san) = &mut self.san
             && !exact
         {
-            san.init_mut().add(self.memory.regions.len() - 1, size);
+            let region = self.memory.regions.len() - 1;
+            if spec.sparse {
+                san.init_mut().add_sparse(region);
+            } else {
+                san.init_mut().add(region, size);
+            }
         }
         self.user.push(i);
         Ok(Ptr(self.user.len() as u32 - 1))
@@ -291,6 +334,7 @@ impl Session {
                 name: p.name,
                 role: p.role,
                 may_write: p.may_write,
+                dtype: p.dtype,
                 region: (FIRST_REGION as usize + first_region + at.segment) as u32,
                 offset: at.offset,
                 size_bytes: p.size_bytes,
@@ -304,7 +348,8 @@ impl Session {
         self.memory.buffers.get(*i as usize)
     }
 
-    /// The bytes of a buffer. Before the first launch of an arena: its initial bytes, empty for fresh memory.
+    /// The bytes of a buffer; none of a sparse one, see [`Session::read_at`]. Before the first launch of an arena: its
+    /// initial bytes, empty for fresh memory.
     pub fn read(&self, ptr: Ptr) -> &[u8] {
         if !self.laid_out {
             return self.pending.get(ptr.0 as usize).and_then(|p| p.bytes.as_deref()).unwrap_or(&[]);
@@ -340,9 +385,19 @@ impl Session {
                 size_bytes: b.size_bytes,
             });
         };
-        self.memory.buffer_bytes_mut(self.user[ptr.0 as usize])[from as usize..end as usize].fill(value);
+        let (page_bytes, strict) = (self.options.page_bytes, self.options.memory == Memory::Strict);
+        let region = &mut self.memory.regions[b.region_index()];
+        if strict {
+            // A dense buffer's next launch may leave blocks out: what is set here is data.
+            let size = region.size_bytes;
+            let pages = region.pages.get_or_insert_with(|| Pages::new(size, page_bytes, None));
+            pages.set(b.offset + from, len_bytes, value);
+        }
+        if !region.sparse() {
+            self.memory.buffer_bytes_mut(self.user[ptr.0 as usize])[from as usize..end as usize].fill(value);
+        }
         if let Some(san) = &mut self.san {
-            san.init_mut().set((u64::from(b.region) - FIRST_REGION) as usize, b.offset + from, len_bytes);
+            san.init_mut().set(b.region_index(), b.offset + from, len_bytes);
         }
         Ok(())
     }
@@ -355,14 +410,90 @@ impl Session {
 
     fn missing(&self, ptr: Ptr) -> Option<(u64, u64)> {
         let (b, san) = (self.buffer(ptr)?, self.san.as_ref()?);
-        san.init().missing((u64::from(b.region) - FIRST_REGION) as usize, b.offset, b.size_bytes)
+        san.init().missing(b.region_index(), b.offset, b.size_bytes)
     }
 
-    /// Checks at the end of a run: output bytes that nothing wrote (with [`crate::Sanitize::unwritten`]).
+    /// True if the buffer has pages instead of bytes.
+    pub fn is_sparse(&self, ptr: Ptr) -> bool {
+        self.buffer(ptr).is_some_and(|b| self.memory.regions[b.region_index()].sparse())
+    }
+
+    /// Copies bytes of a buffer, sparse or not, from `offset_bytes` on; unwritten ones are as kernels see them.
+    ///
+    /// # Errors
+    /// [`SessionError::Range`] if they are not within the buffer.
+    pub fn read_at(&self, ptr: Ptr, offset_bytes: u64, out: &mut [u8]) -> Result<(), SessionError> {
+        let len_bytes = out.len() as u64;
+        let range = |name: &str, size_bytes| SessionError::Range {
+            name: name.to_owned(),
+            offset_bytes: i64::try_from(offset_bytes).unwrap_or(i64::MAX),
+            len_bytes,
+            size_bytes,
+        };
+        let b = self.buffer(ptr).ok_or_else(|| range("?", 0))?;
+        let inside = offset_bytes.checked_add(len_bytes).is_some_and(|end| end <= b.size_bytes);
+        if inside && self.memory.regions[b.region_index()].read(b.offset + offset_bytes, out) {
+            return Ok(());
+        }
+        Err(range(&b.name, b.size_bytes))
+    }
+
+    /// The elements of which launches wrote at least a byte: index and bytes (as many as the dtype has, in the first
+    /// places), ascending. Known for sparse buffers, and for all buffers after a launch that left blocks out; `None`
+    /// otherwise.
+    pub fn written_elements(&self, ptr: Ptr) -> Option<impl Iterator<Item = (u64, [u8; 8])>> {
+        let b = self.buffer(ptr)?;
+        let region = &self.memory.regions[b.region_index()];
+        let pages = region.pages.as_ref()?;
+        let size = b.dtype.size_bytes();
+        let start = b.offset;
+        let elements = pages.written(start, b.elements() * size, size);
+        Some(elements.map(move |at| {
+            let mut out = [0; 8];
+            region.read(at, &mut out[..size as usize]);
+            ((at - start) / size, out)
+        }))
+    }
+
+    /// How many elements [`Session::written_elements`] gives.
+    pub fn count_written(&self, ptr: Ptr) -> Option<u64> {
+        let b = self.buffer(ptr)?;
+        let pages = self.memory.regions[b.region_index()].pages.as_ref()?;
+        let size = b.dtype.size_bytes();
+        Some(pages.count_written(b.offset, b.elements() * size, size))
+    }
+
+    /// What is written of the outputs that have pages.
+    fn coverage(&self) -> Vec<Coverage> {
+        let outputs = self.user.iter().map(|i| &self.memory.buffers[*i as usize]);
+        let outputs = outputs.filter(|b| b.role == Role::Output && !b.initialised && b.elements() > 0);
+        outputs
+            .filter_map(|b| {
+                let pages = self.memory.regions[b.region_index()].pages.as_ref()?;
+                let (size, elements) = (b.dtype.size_bytes(), b.elements());
+                let point = |at: &str, index: u64| CoveragePoint {
+                    at: at.to_owned(),
+                    index,
+                    written: pages.any_written(b.offset + index * size, size),
+                };
+                let extent = Extent { elements, element_bytes: size };
+                let sides = extent.boundaries().flat_map(|(at, e)| [point(at, e - 1), point(at, e)]);
+                Some(Coverage {
+                    buffer: b.name.clone(),
+                    elements,
+                    written: pages.count_written(b.offset, elements * size, size),
+                    points: std::iter::once(point("last", elements - 1)).chain(sides).collect(),
+                })
+            })
+            .collect()
+    }
+
+    /// Checks at the end of a run: output bytes that nothing wrote (with [`crate::Sanitize::unwritten`]). Finds nothing
+    /// where a launch left blocks out; [`Outcome::coverage`] says what was written then.
     pub fn finish(&mut self) -> Vec<Finding> {
         self.lay_out();
         let mut out = Vec::new();
-        if !self.options.sanitize.unwritten {
+        if !self.options.sanitize.unwritten || self.sampled {
             return out;
         }
         for k in 0..self.user.len() {
@@ -424,18 +555,31 @@ impl Session {
             dynamic_shared: spec.dynamic_shared,
             shared,
         };
+        let plan = match self.plan(spec, threads) {
+            Ok(p) => p,
+            Err(what) => return invalid_launch(spec.kernel, &what),
+        };
+        if plan.partial() && self.options.memory == Memory::Arena {
+            let reason = "sampled blocks need strict memory: the arena does not know who wrote what";
+            return early(Status::Unsupported, reason.into());
+        }
+        let first_block = self.start_tracking(&plan);
         if let Some(san) = &mut self.san {
-            let regions: Vec<(u64, bool)> = self
+            let regions: Vec<RegionShape> = self
                 .memory
                 .regions
                 .iter()
-                .map(|r| (r.bytes.len() as u64, r.read_only || r.constant))
+                .map(|r| RegionShape {
+                    size_bytes: r.len(),
+                    read_only: r.read_only || r.constant,
+                    sparse: r.sparse(),
+                })
                 .collect();
             san.start_launch(threads, &regions);
         }
         let table = self.memory.table();
         let mut findings = Collector::default();
-        let total_blocks = spec.grid.iter().product::<u64>();
+        let partial = plan.partial();
         let mut exec = Exec {
             kernel,
             memory: &mut self.memory,
@@ -455,21 +599,75 @@ impl Session {
             san: self.san.as_mut(),
             reported: Default::default(),
             next_block: 0,
-            total_blocks,
+            plan,
+            claims: partial && !self.options.sanitize.races && !kernel.orders_blocks(),
+            first_block,
+            not_sampleable: None,
         };
         exec.run();
         let (stop, executed, printf) = (exec.stop.take(), exec.executed, std::mem::take(&mut exec.printf));
+        let (blocks, not_sampleable) = (exec.plan.ran(exec.next_block), exec.not_sampleable.take());
         drop(exec);
         self.executed = self.executed.saturating_add(executed);
         self.launches += 1;
+        self.end_tracking(partial);
         let findings = findings.take();
-        let (status, reason) = match stop {
-            Some(Stop::Exhausted(r)) => (Status::Exhausted, Some(r)),
-            Some(Stop::Unsupported(r)) => (Status::Unsupported, Some(r)),
-            Some(Stop::Fault) | None if findings.is_empty() => (Status::Ok, None),
-            Some(Stop::Fault) | None => (Status::Finding, None),
+        let (status, reason) = match (stop, not_sampleable) {
+            (Some(Stop::Exhausted(r)), _) => (Status::Exhausted, Some(r)),
+            (Some(Stop::Unsupported(r)), _) | (_, Some(r)) => (Status::Unsupported, Some(r)),
+            (Some(Stop::Fault) | None, None) if findings.is_empty() => (Status::Ok, None),
+            (Some(Stop::Fault) | None, None) => (Status::Finding, None),
         };
-        Outcome { status, findings, reason, instructions: executed, printf }
+        let coverage = self.coverage();
+        Outcome { status, findings, reason, instructions: executed, printf, blocks, coverage }
+    }
+
+    /// The blocks that a launch asks for.
+    fn plan(&self, spec: &LaunchSpec<'_>, threads: u64) -> Result<Plan, String> {
+        let buffers = self.user.iter().map(|i| &self.memory.buffers[*i as usize]);
+        let extents = buffers.map(|b| Extent { elements: b.elements(), element_bytes: b.dtype.size_bytes() });
+        Plan::new(spec.blocks, spec.grid, threads, extents)
+    }
+
+    /// Prepares regions for a launch: one that leaves blocks out tracks what is written. Gives the number of its first
+    /// block among all that were tracked.
+    fn start_tracking(&mut self, plan: &Plan) -> u32 {
+        let page_bytes = self.options.page_bytes;
+        let count = u32::try_from(plan.len()).unwrap_or(u32::MAX);
+        let forget = plan.partial() && self.tracked_blocks.checked_add(count).is_none();
+        if forget {
+            self.tracked_blocks = 0;
+        }
+        for r in &mut self.memory.regions {
+            if plan.partial() && r.pages.is_none() && !r.constant {
+                // What complete launches did to a dense buffer was not noted: they are trusted.
+                r.initialised |= self.launches > 0;
+                r.pages = Some(Pages::new(r.size_bytes, page_bytes, None));
+            }
+            if !plan.partial() && !r.partial && !r.sparse() {
+                r.pages = None;
+            }
+            if let Some(p) = &mut r.pages {
+                p.start_launch();
+                if forget {
+                    p.forget_writers();
+                }
+            }
+        }
+        let first = self.tracked_blocks.saturating_add(1);
+        if plan.partial() {
+            self.tracked_blocks = self.tracked_blocks.saturating_add(count);
+            self.sampled = true;
+        }
+        first
+    }
+
+    fn end_tracking(&mut self, partial: bool) {
+        for r in &mut self.memory.regions {
+            if partial && let Some(p) = &mut r.pages {
+                r.partial |= p.end_partial();
+            }
+        }
     }
 
     /// The parameter block.
@@ -506,13 +704,29 @@ impl Session {
 }
 
 fn early(status: Status, reason: String) -> Outcome {
-    Outcome { status, findings: Vec::new(), reason: Some(reason), instructions: 0, printf: Vec::new() }
+    Outcome {
+        status,
+        findings: Vec::new(),
+        reason: Some(reason),
+        instructions: 0,
+        printf: Vec::new(),
+        blocks: BlocksRun::default(),
+        coverage: Vec::new(),
+    }
 }
 
 fn invalid_launch(kernel: &str, what: &str) -> Outcome {
     let mut f = Finding::new(FindingKind::InvalidLaunch, what);
     f.kernel = Some(kernel.to_owned());
-    Outcome { status: Status::Finding, findings: vec![f], reason: None, instructions: 0, printf: Vec::new() }
+    Outcome {
+        status: Status::Finding,
+        findings: vec![f],
+        reason: None,
+        instructions: 0,
+        printf: Vec::new(),
+        blocks: BlocksRun::default(),
+        coverage: Vec::new(),
+    }
 }
 
 /// Which limit a launch breaks.

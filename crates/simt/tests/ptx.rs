@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_simt::{
-    Arg, BufferSpec, Fill, Init, LaunchSpec, LoadError, Loaded, Memory, Options, Outcome, Ptr, Role,
+    Arg, Blocks, BufferSpec, Fill, Init, LaunchSpec, LoadError, Loaded, Memory, Options, Outcome, Ptr, Role,
     Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::DType;
@@ -203,6 +203,11 @@ struct Ran {
 }
 
 fn run(case: &Case, loaded: &Arc<Loaded>, options: Options) -> Ran {
+    run_as(case, loaded, options, false, &Blocks::All)
+}
+
+/// The same, with every buffer sparse or some blocks alone.
+fn run_as(case: &Case, loaded: &Arc<Loaded>, options: Options, sparse: bool, blocks: &Blocks) -> Ran {
     let kernel = case.kernel.clone().unwrap_or_else(|| loaded.kernels().next().expect("a kernel").to_owned());
     let mut session = Session::new(Arc::clone(loaded), options);
     let mut pointers: Vec<(String, Ptr)> = Vec::new();
@@ -237,6 +242,7 @@ fn run(case: &Case, loaded: &Arc<Loaded>, options: Options) -> Ran {
         };
         let init = list.as_deref().map_or(Init::Uninit, Init::Bytes);
         let mut spec = BufferSpec::new(&b.name, size, role, b.dtype, init);
+        spec.sparse = sparse;
         spec.official_bytes = b.official.map_or(size, |n| n * b.dtype.size_bytes());
         pointers.push((b.name.clone(), session.alloc(spec).expect("room")));
     }
@@ -264,11 +270,22 @@ fn run(case: &Case, loaded: &Arc<Loaded>, options: Options) -> Ran {
         block: case.block,
         dynamic_shared: case.shared,
         args: &args,
+        blocks,
     });
     if !outcome.faulted() && outcome.status != Status::Exhausted {
         outcome.findings.extend(session.finish());
     }
-    let buffers = pointers.iter().map(|(_, p)| session.read(*p).to_vec()).collect();
+    let sizes = case.buffer.iter().map(|b| b.len * b.dtype.size_bytes());
+    let buffers = pointers
+        .iter()
+        .zip(sizes)
+        .map(|((_, p), size)| {
+            assert_eq!(session.is_sparse(*p), sparse);
+            let mut bytes = vec![0; size as usize];
+            session.read_at(*p, 0, &mut bytes).expect("all of it");
+            bytes
+        })
+        .collect();
     Ran { outcome, buffers }
 }
 
@@ -394,6 +411,59 @@ fn failing_cases_report_what_their_comments_mark() {
             };
             assert_eq!(expected, status, "{name}");
             check_buffers(&name, &case, &ran);
+        }
+    });
+}
+
+/// Passing and failing cases that run in strict memory.
+fn strict_cases() -> Vec<PathBuf> {
+    let mut all = cases("pass");
+    all.extend(cases("fail"));
+    all.retain(|p| read_case(p).1.memory.as_deref() != Some("arena"));
+    all
+}
+
+#[test]
+fn sparse_buffers_give_the_same_bits_and_findings_as_dense_ones() {
+    each(strict_cases(), |path| {
+        let (text, case) = read_case(path);
+        let loaded = load(path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for (schedule, seed) in schedules(&case) {
+            for sanitize in [Sanitize::ALL, Sanitize::OFF] {
+                let options = Options { sanitize, page_bytes: 64, ..options(&case, schedule, seed) };
+                let what = format!("{} ({schedule:?}, seed {seed}, {sanitize:?})", path.display());
+                let dense = run(&case, &loaded, options.clone());
+                let sparse = run_as(&case, &loaded, options, true, &Blocks::All);
+                assert_eq!(sparse.buffers, dense.buffers, "{what}");
+                assert_eq!(sparse.outcome.findings, dense.outcome.findings, "{what}");
+                let rest = |o: &Outcome| (o.status, o.reason.clone(), o.instructions, o.printf.clone());
+                assert_eq!(rest(&sparse.outcome), rest(&dense.outcome), "{what}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_list_of_all_blocks_and_a_sample_that_holds_all_are_the_whole_grid() {
+    each(strict_cases(), |path| {
+        let (text, case) = read_case(path);
+        let loaded = load(path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let total = case.grid.iter().product::<u64>();
+        let list = Blocks::List((0..total).collect());
+        let sample = Blocks::Sample { seed: 1, random: 64 * total };
+        for blocks in [list, sample] {
+            let options = options(&case, Schedule::Hardware, 1);
+            let all = run(&case, &loaded, options.clone());
+            let listed = run_as(&case, &loaded, options, false, &blocks);
+            if listed.outcome.blocks.total > 0 {
+                assert_eq!(
+                    listed.outcome.blocks.list.len() as u64,
+                    total.min(listed.outcome.blocks.executed)
+                );
+            }
+            assert_eq!(listed.buffers, all.buffers, "{}", path.display());
+            let same = Outcome { blocks: all.outcome.blocks.clone(), ..listed.outcome };
+            assert_eq!(same, all.outcome, "{}", path.display());
         }
     });
 }

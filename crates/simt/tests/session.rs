@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use assay_simt::{
-    Arg, BufferSpec, Fill, FindingKind, Init, LaunchSpec, LoadError, Loaded, Memory, Options, Outcome, Ptr,
-    Role, Session, SessionError, Status,
+    Arg, Blocks, BufferSpec, Fill, FindingKind, Init, LaunchSpec, LoadError, Loaded, Memory, Options,
+    Outcome, Ptr, Role, Session, SessionError, Status,
 };
 use assay_tensor::DType;
 
@@ -53,6 +53,7 @@ fn copy(s: &mut Session, x: Ptr, y: Ptr, n: u32) -> Outcome {
         block: [64, 1, 1],
         dynamic_shared: 0,
         args: &args,
+        blocks: &Blocks::All,
     })
 }
 
@@ -80,7 +81,14 @@ fn one_unsupported_kernel_does_not_take_the_others_down() {
     let mut s = Session::new(l, Options::default());
     let x = s.alloc(BufferSpec::new("x", 4, Role::Input, DType::F32, Init::Uninit)).unwrap();
     let args = [Arg::Pointer(x, 0)];
-    let spec = LaunchSpec { kernel: "bad", grid: [1; 3], block: [1; 3], dynamic_shared: 0, args: &args };
+    let spec = LaunchSpec {
+        kernel: "bad",
+        grid: [1; 3],
+        block: [1; 3],
+        dynamic_shared: 0,
+        args: &args,
+        blocks: &Blocks::All,
+    };
     assert_eq!(s.launch(&spec).status, Status::Unsupported);
     let unknown = s.launch(&LaunchSpec { kernel: "none", ..spec });
     assert_eq!(unknown.findings[0].kind, FindingKind::InvalidLaunch);

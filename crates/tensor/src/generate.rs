@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::philox::Stream;
+use crate::philox::{Stream, unit};
 use crate::tensor::write_element;
 use crate::{DType, Tensor, TensorError};
 
@@ -179,20 +179,36 @@ impl Generator {
                 got: values.len() as u64,
             });
         }
-        if matches!(self, Generator::Zeros | Generator::Uninit) {
-            return Ok(t);
-        }
-        let size = dtype.size_bytes() as usize;
-        for (i, chunk) in t.data.chunks_exact_mut(size).enumerate() {
-            match self {
-                // 64-bit integers do not fit a float64 beyond 2^53.
-                Generator::Arange if size == 8 && dtype.is_integer() => {
-                    chunk.copy_from_slice(&(i as u64).to_le_bytes())
-                }
-                _ => write_element(dtype, self.value_at(i as u64), chunk),
-            }
-        }
+        self.fill_at(dtype, 0, &mut t.data);
         Ok(t)
+    }
+
+    /// Writes elements `first`, `first + 1`, … of `dtype` into `out`, which holds a whole number of them. The same
+    /// bytes as that part of [`Generator::fill`].
+    pub fn fill_at(&self, dtype: DType, first: u64, out: &mut [u8]) {
+        let size = dtype.size_bytes() as usize;
+        let elements = (first..).zip(out.chunks_exact_mut(size));
+        match self {
+            Generator::Zeros | Generator::Uninit => out.fill(0),
+            // 64-bit integers do not fit a float64 beyond 2^53.
+            Generator::Arange if size == 8 && dtype.is_integer() => {
+                elements.for_each(|(i, chunk)| chunk.copy_from_slice(&i.to_le_bytes()));
+            }
+            Generator::Full(v) => elements.for_each(|(_, chunk)| write_element(dtype, *v, chunk)),
+            // Four elements come from one block of the stream.
+            Generator::Uniform { lo, hi, seed } => {
+                let stream = Stream::new(*seed, 0);
+                let (mut at, mut block) = (first / 4, stream.block(first / 4));
+                for (i, chunk) in elements {
+                    if i / 4 != at {
+                        (at, block) = (i / 4, stream.block(i / 4));
+                    }
+                    let v = lo + (hi - lo) * f64::from(unit(block[(i % 4) as usize]));
+                    write_element(dtype, v, chunk);
+                }
+            }
+            _ => elements.for_each(|(i, chunk)| write_element(dtype, self.value_at(i), chunk)),
+        }
     }
 }
 
@@ -271,9 +287,25 @@ mod tests {
 
     #[test]
     fn a_part_equals_the_same_part_of_the_whole() {
-        let g = Generator::Uniform { lo: -1.0, hi: 1.0, seed: 9 };
-        let whole = g.fill(DType::F32, &[100]).unwrap();
-        assert_eq!(whole.get_f64(57), f64::from(g.value_at(57) as f32));
+        for text in
+            ["zeros", "full(2)", "arange", "uniform(-1,1,seed=9)", "normal(0,1,seed=9)", "index(7)", "hash"]
+        {
+            let g = Generator::parse(text).unwrap();
+            for dtype in DType::ALL {
+                let size = dtype.size_bytes() as usize;
+                let whole = g.fill(dtype, &[100]).unwrap();
+                for (from, to) in [(0, 1), (57, 58), (3, 99), (41, 100)] {
+                    let mut part = vec![0xee; (to - from) * size];
+                    g.fill_at(dtype, from as u64, &mut part);
+                    assert_eq!(part, whole.data[from * size..to * size], "{text} {dtype} {from}..{to}");
+                }
+            }
+            let t = g.fill(DType::F32, &[100]).unwrap();
+            assert_eq!(t.get_f64(57), f64::from(g.value_at(57) as f32), "{text}");
+        }
+        let mut far = [0; 8];
+        Generator::Arange.fill_at(DType::U64, (1 << 60) + 1, &mut far);
+        assert_eq!(u64::from_le_bytes(far), (1 << 60) + 1);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::time::Instant;
 use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Unit};
 use assay_ptx::{Module, Param};
 use assay_simt::{
-    Arg, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr,
-    Role, Sanitize, Schedule, Session, Status,
+    Arg, Blocks, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Options, Outcome,
+    Ptr, Role, Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::{DType, Generator, Tensor, safetensors_io};
 use serde_json::{Map, Value, json};
@@ -363,6 +363,7 @@ fn once(
         block: args.block,
         dynamic_shared: args.shared,
         args: &values,
+        blocks: &Blocks::All,
     });
     let seconds = started.elapsed().as_secs_f64();
     if args.sanitize && !outcome.faulted() && matches!(outcome.status, Status::Ok | Status::Finding) {

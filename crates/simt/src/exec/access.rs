@@ -4,6 +4,7 @@
 
 use assay_ptx::{AtomOp, Space, Ty};
 
+use super::paged::{Site, wrap_note};
 use super::{Exec, Step};
 use crate::code::{Cold, Kind, MemKind, MemOp};
 use crate::decode::PARAM_WINDOW;
@@ -80,7 +81,7 @@ impl Exec<'_> {
                 let Some(region) = self.memory.region_index(address) else {
                     return Err(Refused::Outside(space));
                 };
-                let have = self.memory.regions[region].bytes.len() as u64;
+                let have = self.memory.regions[region].len();
                 if offset.checked_add(total).is_none_or(|end| end > have) {
                     if !self.memory.extend(address, total) {
                         return Err(Refused::Outside(space));
@@ -106,11 +107,9 @@ impl Exec<'_> {
 
     fn refresh_table(&mut self, region: usize) {
         let r = &mut self.memory.regions[region];
-        let len = r.bytes.len() as u64;
         let e = &mut self.table[region.saturating_add(FIRST_REGION as usize)];
         e.base = r.bytes.as_ptr();
-        e.read_len = len;
-        e.write_len = if r.read_only || r.constant { 0 } else { len };
+        (e.read_len, e.write_len) = r.open();
     }
 
     fn peek(&self, slot: usize, wi: usize, lane: usize, place: Place, size: usize) -> u64 {
@@ -118,12 +117,7 @@ impl Exec<'_> {
         let out = &mut b[..size];
         match place {
             Place::Global(region, offset) => {
-                let from = offset as usize;
-                if let Some(s) =
-                    self.memory.regions[region].bytes.as_slice().get(from..from.saturating_add(size))
-                {
-                    out.copy_from_slice(s);
-                }
+                self.memory.regions[region].read(offset, out);
             }
             Place::Shared(offset) => {
                 let from = offset as usize;
@@ -153,11 +147,7 @@ impl Exec<'_> {
         let b = &b[..size];
         match place {
             Place::Global(region, offset) => {
-                let from = offset as usize;
-                let bytes = self.memory.regions[region].bytes.as_mut_slice();
-                if let Some(s) = bytes.get_mut(from..from.saturating_add(size)) {
-                    s.copy_from_slice(b);
-                }
+                self.memory.regions[region].write(offset, b);
             }
             Place::Shared(offset) => {
                 let from = offset as usize;
@@ -265,9 +255,20 @@ impl Exec<'_> {
                 }
             }
         }
+        let paged = self.any_paged(mask, &places);
+        let site = Site { slot, wi, ci, at };
+        if paged && !self.may_read_unwritten(site, op, mask, &places, total) {
+            return Step::Ended;
+        }
         self.note_modified_inputs(slot, wi, ci, at, op, mask, &places, total);
         if self.san.is_some() {
             self.detect(slot, wi, ci, at, op, mask, &places, total);
+        }
+        if paged {
+            self.claim_stores(site, op, mask, &places, total);
+            if self.paged_access(site, op, mask, &places, total) {
+                return Step::Go(at.saturating_add(1));
+            }
         }
         match op.kind {
             MemKind::Load => {
@@ -322,7 +323,7 @@ impl Exec<'_> {
     }
 
     /// True if the `j`-th destination of the load at `at` is a 16-bit register.
-    fn narrow(&self, ci: u32, at: u32, j: usize) -> bool {
+    pub(super) fn narrow(&self, ci: u32, at: u32, j: usize) -> bool {
         let code = &self.kernel.codes[ci as usize];
         code.narrow.binary_search(&(at, j as u32)).is_ok()
     }
@@ -365,11 +366,18 @@ impl Exec<'_> {
                     Some(b) => {
                         let b = &self.memory.buffers[b];
                         f.buffer = Some(b.name.clone());
+                        let wrapped = match why {
+                            Refused::Outside(_) => {
+                                wrap_note(offset, total, b.dtype.size_bytes(), b.size_bytes)
+                            }
+                            Refused::Misaligned(_) | Refused::Constant => None,
+                        };
                         format!(
-                            "{what} {noun} of {total} bytes at offset {offset} of `{}` ({} bytes, {})",
+                            "{what} {noun} of {total} bytes at offset {offset} of `{}` ({} bytes, {}){}",
                             b.name,
                             b.size_bytes,
-                            space.name()
+                            space.name(),
+                            wrapped.unwrap_or_default()
                         )
                     }
                     None => {
@@ -598,14 +606,8 @@ impl Exec<'_> {
                 (m, None)
             }
             Report::Race(o) => {
-                let other_block = o.block;
-                let [gx, gy, _] = self.shape.grid;
-                let gxy = gx.saturating_mul(gy).max(1);
-                let block = [
-                    other_block.checked_rem(gx).unwrap_or(0) as u32,
-                    other_block.checked_div(gx).unwrap_or(0).checked_rem(gy).unwrap_or(0) as u32,
-                    other_block.checked_div(gxy).unwrap_or(0) as u32,
-                ];
+                // The detectors number the blocks that are executed.
+                let block = self.block_index(self.plan.linear(o.block));
                 let line = self.kernel.line_of_site(o.site);
                 let thread = crate::findings::ThreadId { block, thread: self.shape.thread(o.thread) };
                 let me = self.thread(slot, wi, lane);
@@ -653,11 +655,11 @@ impl Exec<'_> {
     }
 }
 
-fn join(t: [u32; 3]) -> String {
+pub(super) fn join(t: [u32; 3]) -> String {
     format!("{},{},{}", t[0], t[1], t[2])
 }
 
-fn access_kind(op: &MemOp) -> AccessKind {
+pub(super) fn access_kind(op: &MemOp) -> AccessKind {
     match op.kind {
         MemKind::Load => AccessKind::Read,
         MemKind::Store => AccessKind::Write,

@@ -14,12 +14,14 @@ mod call;
 mod collective;
 mod copies;
 mod matrix;
+mod paged;
 pub(crate) mod rng;
 pub(crate) mod state;
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use crate::blocks::Plan;
 use crate::code::{Cold, Kernel};
 use crate::findings::{Collector, Finding, FindingKind, ThreadId};
 use crate::memory::{GlobalMemory, TableEntry};
@@ -81,9 +83,17 @@ pub(crate) struct Exec<'a> {
     pub(crate) san: Option<&'a mut Sanitizer>,
     /// Reports made already, so that a race on every element is described once: by kind, instruction and buffer.
     pub(crate) reported: HashMap<(FindingKind, u32, u64), Option<usize>, BuildHasherDefault<QuickHasher>>,
-    /// Finished blocks may reuse their slots; blocks done so far.
+    /// Finished blocks may reuse their slots; blocks started so far.
     pub(crate) next_block: u64,
-    pub(crate) total_blocks: u64,
+    /// Which blocks they are.
+    pub(crate) plan: Plan,
+    /// Stores of two executed blocks to one element are a finding without the race detector: blocks are left out, and
+    /// nothing in the kernel orders blocks.
+    pub(crate) claims: bool,
+    /// Number of the first block among all whose stores were tracked.
+    pub(crate) first_block: u32,
+    /// Why the result says nothing, although the blocks ran to their end.
+    pub(crate) not_sampleable: Option<String>,
 }
 
 impl Exec<'_> {
@@ -91,11 +101,11 @@ impl Exec<'_> {
     pub(crate) fn run(&mut self) {
         let warps = self.shape.threads.div_ceil(LANES as u64) as usize;
         let shared = self.shared_len();
-        let slots = self.total_blocks.min(RESIDENT);
+        let slots = self.plan.len().min(RESIDENT);
         let frames = warps as u64 * self.kernel.codes[0].template.len() as u64 * slots;
         let local = self.kernel.codes[0].local_bytes.saturating_mul(warps as u64 * 32 * slots);
         let need = frames.saturating_add(shared * slots).saturating_add(local);
-        let left = self.options.memory_cap_bytes.saturating_sub(self.memory.taken_bytes);
+        let left = self.options.memory_cap_bytes.saturating_sub(self.memory.host_bytes());
         if need > left {
             let reason = format!("resident blocks need {need} bytes, {left} are left of the memory cap");
             self.stop = Some(Stop::Exhausted(reason));
@@ -104,10 +114,10 @@ impl Exec<'_> {
         self.blocks = (0..slots).map(|_| Block::new(shared as usize, warps)).collect();
         loop {
             for slot in 0..self.blocks.len() {
-                if !self.blocks[slot].active && self.next_block < self.total_blocks {
-                    let linear = self.next_block;
+                if !self.blocks[slot].active && self.next_block < self.plan.len() {
+                    let ordinal = self.next_block;
                     self.next_block += 1;
-                    self.start_block(slot, linear);
+                    self.start_block(slot, ordinal);
                 }
             }
             let mut order: Vec<u32> = (0..self.blocks.len() as u32).collect();
@@ -138,14 +148,22 @@ impl Exec<'_> {
         }
     }
 
-    fn start_block(&mut self, slot: usize, linear: u64) {
+    /// blockIdx of a block by its linear index.
+    pub(crate) fn block_index(&self, linear: u64) -> [u32; 3] {
         let [gx, gy, _] = self.shape.grid;
-        let index = [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / (gx * gy)) as u32];
+        [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / (gx * gy)) as u32]
+    }
+
+    /// Starts the `ordinal`-th block to execute.
+    fn start_block(&mut self, slot: usize, ordinal: u64) {
+        let linear = self.plan.linear(ordinal);
+        let index = self.block_index(linear);
         let shape = self.shape;
-        let first = self.blocks[slot].linear == 0 && linear == slot as u64;
+        let first = self.blocks[slot].ordinal == 0 && ordinal == slot as u64;
         let block = &mut self.blocks[slot];
         block.index = index;
         block.linear = linear;
+        block.ordinal = ordinal;
         block.active = true;
         block.barrier_reported = false;
         block.open = 0;
@@ -200,7 +218,7 @@ impl Exec<'_> {
             block.warps[wi] = ws;
         }
         if let Some(san) = self.san.as_deref_mut() {
-            san.start_block(slot, linear, self.blocks[slot].shared.len(), shape.threads);
+            san.start_block(slot, ordinal, self.blocks[slot].shared.len(), shape.threads);
             let view = san.view(slot);
             for ws in &mut self.blocks[slot].warps {
                 ws.w.view = view;

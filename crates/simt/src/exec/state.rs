@@ -99,6 +99,8 @@ impl Barrier {
 pub(crate) struct Block {
     pub(crate) index: [u32; 3],
     pub(crate) linear: u64,
+    /// Number among the blocks that are executed.
+    pub(crate) ordinal: u64,
     pub(crate) warps: Vec<WarpState>,
     pub(crate) shared: Bytes,
     pub(crate) barriers: Vec<Barrier>,
@@ -365,6 +367,7 @@ impl Block {
         Block {
             index: [0; 3],
             linear: 0,
+            ordinal: 0,
             warps: (0..warps).map(|_| WarpState::new()).collect(),
             shared: Bytes::with_capacity(shared_bytes, shared_bytes + 64),
             barriers: vec![Barrier::default(); 16],

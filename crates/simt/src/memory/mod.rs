@@ -6,15 +6,18 @@
 //! segment that holds several.
 //!
 //! The bytes of a region that nothing has touched need not exist yet: [`GlobalMemory::extend`] fills the tail of
-//! a segment on the first access behind the filled part.
+//! a segment on the first access behind the filled part, and a sparse region has [`pages`] only where something wrote.
+//! Regions with pages are closed to the fast paths; every access takes the exact one.
 #![warn(clippy::arithmetic_side_effects)]
 
 pub(crate) mod arena;
 pub(crate) mod fill;
+pub(crate) mod pages;
 
 use assay_tensor::DType;
 
 use crate::options::{Fill, Init, Role};
+use pages::{Pages, Source};
 
 /// Bits of the offset within a region.
 pub(crate) const OFFSET_BITS: u32 = 40;
@@ -106,6 +109,7 @@ pub(crate) struct Buffer {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) may_write: bool,
+    pub(crate) dtype: DType,
     pub(crate) region: u32,
     pub(crate) offset: u64,
     pub(crate) size_bytes: u64,
@@ -116,6 +120,16 @@ pub(crate) struct Buffer {
 impl Buffer {
     pub(crate) fn address(&self) -> u64 {
         (u64::from(self.region) << OFFSET_BITS) | self.offset
+    }
+
+    /// Place in the list of regions.
+    pub(crate) fn region_index(&self) -> usize {
+        (self.region as usize).saturating_sub(FIRST_REGION as usize)
+    }
+
+    /// Elements.
+    pub(crate) fn elements(&self) -> u64 {
+        self.size_bytes >> self.dtype.size_bytes().trailing_zeros()
     }
 }
 
@@ -132,12 +146,83 @@ pub(crate) struct Region {
     pub(crate) read_only: bool,
     /// Constant memory.
     pub(crate) constant: bool,
+    /// The bytes of a sparse region; of a dense one who wrote what, while sampled blocks are tracked.
+    pub(crate) pages: Option<Pages>,
+    /// What nothing wrote is data all the same: given or made by a generator.
+    pub(crate) initialised: bool,
+    /// Blocks that were not executed may have written what `pages` does not name.
+    pub(crate) partial: bool,
 }
 
 impl Region {
     /// A segment of the arena: kernels may write anywhere in it.
     pub(crate) fn segment(bytes: Bytes, size_bytes: u64, tail: fill::Pattern, buffers: Vec<u32>) -> Region {
-        Region { bytes, size_bytes, tail, buffers, read_only: false, constant: false }
+        Region {
+            bytes,
+            size_bytes,
+            tail,
+            buffers,
+            read_only: false,
+            constant: false,
+            pages: None,
+            initialised: false,
+            partial: false,
+        }
+    }
+
+    /// True if its bytes are in pages alone.
+    pub(crate) fn sparse(&self) -> bool {
+        self.pages.as_ref().is_some_and(Pages::sparse)
+    }
+
+    /// Bytes that handlers may read and write without further thought.
+    pub(crate) fn open(&self) -> (u64, u64) {
+        let len = self.bytes.len() as u64;
+        if self.pages.is_some() {
+            // Reads of data that is surely there need no look at who wrote it.
+            return (if self.initialised && !self.partial { len } else { 0 }, 0);
+        }
+        (len, if self.read_only || self.constant { 0 } else { len })
+    }
+
+    /// Bytes that can be accessed before [`GlobalMemory::extend`].
+    pub(crate) fn len(&self) -> u64 {
+        if self.sparse() { self.size_bytes } else { self.bytes.len() as u64 }
+    }
+
+    /// Copies bytes out; false outside.
+    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> bool {
+        let Some(end) = offset.checked_add(out.len() as u64).filter(|e| *e <= self.len()) else {
+            return false;
+        };
+        if self.sparse()
+            && let Some(p) = &self.pages
+        {
+            p.read(offset, out);
+        } else {
+            out.copy_from_slice(&self.bytes.as_slice()[offset as usize..end as usize]);
+        }
+        true
+    }
+
+    /// Stores bytes; false outside.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(end) = offset.checked_add(bytes.len() as u64).filter(|e| *e <= self.len()) else {
+            return false;
+        };
+        if let Some(p) = &mut self.pages {
+            p.write(offset, bytes);
+            if p.sparse() {
+                return true;
+            }
+        }
+        self.bytes.as_mut_slice()[offset as usize..end as usize].copy_from_slice(bytes);
+        true
+    }
+
+    /// True if a load of these bytes sees what the kernels before it left there, whatever blocks were left out.
+    pub(crate) fn has_data(&self, offset: u64, len: u64) -> bool {
+        (self.initialised && !self.partial) || self.pages.as_ref().is_none_or(|p| p.has_data(offset, len))
     }
 }
 
@@ -171,22 +256,67 @@ impl GlobalMemory {
         constant: bool,
     ) -> u32 {
         let index = self.buffers.len() as u32;
-        let region = self.regions.len() as u32;
         let mut bytes = Bytes::zeroed(buffer.size_bytes as usize);
         let pattern = fill::Pattern { kind: fill_kind, dtype, seed: fill::seed_of(seed, u64::from(index)) };
         contents(bytes.as_mut_slice(), init, pattern);
-        let read_only = !buffer.may_write && matches!(buffer.role, Role::Input | Role::Parameter);
         self.taken_bytes = self.taken_bytes.saturating_add(buffer.size_bytes);
+        self.push_single(buffer, bytes, pattern, None, constant);
+        index
+    }
+
+    /// Adds a sparse region with its own single buffer.
+    pub(crate) fn add_sparse(
+        &mut self,
+        buffer: Buffer,
+        dtype: DType,
+        init: Init<'_>,
+        fill_kind: Fill,
+        seed: u64,
+        page_bytes: u64,
+    ) -> u32 {
+        let index = self.buffers.len() as u32;
+        let pattern = fill::Pattern { kind: fill_kind, dtype, seed: fill::seed_of(seed, u64::from(index)) };
+        let (base, elements) = match init {
+            Init::Bytes(b) => (b.to_vec(), None),
+            Init::Previous(b) if fill_kind == Fill::Previous => (b.to_vec(), None),
+            Init::Generated(g) => (Vec::new(), Some(g.clone())),
+            Init::Previous(_) | Init::Uninit => (Vec::new(), None),
+        };
+        let source = Source { base, elements, element_bytes: dtype.size_bytes(), pattern };
+        let pages = Pages::new(buffer.size_bytes, page_bytes, Some(source));
+        self.push_single(buffer, Bytes::zeroed(0), pattern, Some(pages), false);
+        index
+    }
+
+    fn push_single(
+        &mut self,
+        buffer: Buffer,
+        bytes: Bytes,
+        tail: fill::Pattern,
+        pages: Option<Pages>,
+        constant: bool,
+    ) {
+        let index = self.buffers.len() as u32;
+        let region = self.regions.len() as u32;
+        let read_only = !buffer.may_write && matches!(buffer.role, Role::Input | Role::Parameter);
         self.regions.push(Region {
             bytes,
             size_bytes: buffer.size_bytes,
-            tail: pattern,
+            tail,
             buffers: vec![index],
             read_only,
             constant,
+            pages,
+            initialised: buffer.initialised,
+            partial: false,
         });
         self.buffers.push(Buffer { region: region.saturating_add(FIRST_REGION as u32), offset: 0, ..buffer });
-        index
+    }
+
+    /// Bytes of host memory that buffers and pages take.
+    pub(crate) fn host_bytes(&self) -> u64 {
+        let pages = self.regions.iter().filter_map(|r| r.pages.as_ref()).map(Pages::taken_bytes);
+        pages.fold(self.taken_bytes, u64::saturating_add)
     }
 
     /// The fast-path table, indexed by region number.
@@ -194,9 +324,8 @@ impl GlobalMemory {
         let none = TableEntry { base: std::ptr::null_mut(), read_len: 0, write_len: 0 };
         let mut table = vec![none; FIRST_REGION as usize];
         for r in &mut self.regions {
-            let len = r.bytes.len() as u64;
-            let write_len = if r.read_only || r.constant { 0 } else { len };
-            table.push(TableEntry { base: r.bytes.as_ptr(), read_len: len, write_len });
+            let (read_len, write_len) = r.open();
+            table.push(TableEntry { base: r.bytes.as_ptr(), read_len, write_len });
         }
         table
     }
@@ -215,6 +344,9 @@ impl GlobalMemory {
         let Some(end) = (address & OFFSET_MASK).checked_add(size) else { return false };
         if end > r.size_bytes {
             return false;
+        }
+        if r.sparse() {
+            return true;
         }
         let old = r.bytes.len();
         if end as usize > old {
@@ -240,7 +372,7 @@ impl GlobalMemory {
         Place { buffer: Some(b), offset: (offset as i64).wrapping_sub(start) }
     }
 
-    /// The bytes of a buffer.
+    /// The bytes of a buffer; none of a sparse one.
     pub(crate) fn buffer_bytes(&self, index: u32) -> &[u8] {
         let b = &self.buffers[index as usize];
         let r = &self.regions[(b.region as usize).saturating_sub(FIRST_REGION as usize)];
@@ -269,6 +401,7 @@ pub(crate) fn contents(bytes: &mut [u8], init: Init<'_>, pattern: fill::Pattern)
             bytes[..n].copy_from_slice(&b[..n]);
             pattern.write(&mut bytes[n..], n as u64);
         }
+        Init::Generated(g) => g.fill(0, bytes),
         Init::Previous(_) | Init::Uninit => pattern.write(bytes, 0),
     }
 }
@@ -282,6 +415,7 @@ mod tests {
             name: "x".into(),
             role,
             may_write: false,
+            dtype: DType::F32,
             region: 0,
             offset: 0,
             size_bytes: size,

@@ -23,6 +23,7 @@ mod race;
 pub(crate) mod shadow;
 
 pub(crate) use init::InitMap;
+pub(crate) use race::RegionShape;
 
 use assay_ptx::{Scope, Semantics};
 
@@ -152,7 +153,7 @@ impl Sanitizer {
     }
 
     /// Forgets accesses: a new launch begins, which is ordered after the one before.
-    pub(crate) fn start_launch(&mut self, threads_per_block: u64, regions: &[(u64, bool)]) {
+    pub(crate) fn start_launch(&mut self, threads_per_block: u64, regions: &[RegionShape]) {
         self.races = race::Races::new(threads_per_block, regions, &mut self.init);
         self.shared.clear();
         self.local.clear();
@@ -178,7 +179,7 @@ impl Sanitizer {
 
     /// Bytes of shadow memory.
     pub(crate) fn bytes(&self) -> u64 {
-        self.races.bytes()
+        self.races.bytes() + self.init.sparse_bytes()
     }
 
     pub(crate) fn fence(&mut self, slot: usize, warp: usize, mask: u32, scope: Scope) {

@@ -56,7 +56,7 @@ struct SharedShadow {
     last: Vec<u32>,
 }
 
-/// Shadow of a region of global memory.
+/// Shadow of a region of global memory, or of a page of a sparse one.
 #[derive(Default)]
 struct GlobalShadow {
     write: Vec<u64>,
@@ -64,6 +64,36 @@ struct GlobalShadow {
     last: Vec<u64>,
     write_site: Vec<u32>,
     read_site: Vec<u32>,
+}
+
+impl GlobalShadow {
+    /// Nothing happened yet to `words` words; a region that nothing may write keeps no reads.
+    fn new(words: usize, read_only: bool) -> GlobalShadow {
+        let reads = if read_only { 0 } else { words };
+        GlobalShadow {
+            write: vec![0; words],
+            read: vec![0; reads],
+            last: vec![0; reads],
+            write_site: vec![0; words],
+            read_site: vec![0; reads],
+        }
+    }
+
+    fn bytes(words: usize, read_only: bool) -> u64 {
+        words as u64 * if read_only { 12 } else { 32 }
+    }
+}
+
+/// Words of a page of shadow.
+const PAGE_WORDS: usize = 256;
+
+/// What the detector needs to know of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RegionShape {
+    pub(crate) size_bytes: u64,
+    pub(crate) read_only: bool,
+    /// Shadow exists only where something was accessed.
+    pub(crate) sparse: bool,
 }
 
 /// What is known through a location of memory.
@@ -111,7 +141,10 @@ pub(crate) struct Races {
     slots: Vec<Slot>,
     #[expect(clippy::vec_box, reason = "warps hold pointers to the views while more are added")]
     views: Vec<Box<View>>,
+    regions: Vec<RegionShape>,
     global: Vec<GlobalShadow>,
+    /// Shadow of sparse regions, by region and page.
+    pages: HashMap<(usize, u64), GlobalShadow, BuildHasherDefault<QuickHasher>>,
     region_views: Vec<RegionView>,
     wide: HashMap<Key, Wide, BuildHasherDefault<QuickHasher>>,
     syncs: HashMap<Key, Sync, BuildHasherDefault<QuickHasher>>,
@@ -119,19 +152,17 @@ pub(crate) struct Races {
 }
 
 impl Races {
-    /// For a launch over regions of so many bytes each, some of them read only, with these maps of initialised bytes.
-    pub(crate) fn new(threads_per_block: u64, regions: &[(u64, bool)], init: &mut super::InitMap) -> Races {
-        let mut r = Races { threads_per_block: threads_per_block.max(1), ..Races::default() };
-        for (i, (bytes, read_only)) in regions.iter().enumerate() {
+    /// For a launch over these regions with these maps of initialised bytes.
+    pub(crate) fn new(threads_per_block: u64, regions: &[RegionShape], init: &mut super::InitMap) -> Races {
+        let mut r = Races {
+            threads_per_block: threads_per_block.max(1),
+            regions: regions.to_vec(),
+            ..Races::default()
+        };
+        for (i, shape) in regions.iter().enumerate() {
+            let bytes = if shape.sparse { 0 } else { shape.size_bytes };
             let words = bytes.div_ceil(4) as usize;
-            let reads = if *read_only { 0 } else { words };
-            let mut g = GlobalShadow {
-                write: vec![0; words],
-                read: vec![0; reads],
-                last: vec![0; reads],
-                write_site: vec![0; words],
-                read_site: vec![0; reads],
-            };
+            let mut g = GlobalShadow::new(words, shape.read_only);
             r.region_views.push(RegionView {
                 write: g.write.as_mut_ptr(),
                 read: g.read.as_mut_ptr(),
@@ -140,9 +171,9 @@ impl Races {
                 read_site: g.read_site.as_mut_ptr(),
                 init: init.words_mut(i),
                 words: bytes / 4,
-                read_only: *read_only,
+                read_only: shape.read_only,
             });
-            r.bytes += words as u64 * 12 + reads as u64 * 20;
+            r.bytes += GlobalShadow::bytes(words, shape.read_only);
             r.global.push(g);
         }
         r
@@ -150,6 +181,30 @@ impl Races {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes + self.wide.len() as u64 * (size_of::<Wide>() + 32) as u64
+    }
+
+    /// The shadow of a word of global memory, and the word's place in it; `None` where nothing is known of it.
+    fn global_word(&self, region: usize, word: u64) -> Option<(&GlobalShadow, usize)> {
+        if !self.regions.get(region)?.sparse {
+            return Some((self.global.get(region)?, word as usize));
+        }
+        let page = word / PAGE_WORDS as u64;
+        Some((self.pages.get(&(region, page))?, (word % PAGE_WORDS as u64) as usize))
+    }
+
+    /// The same, made if need be.
+    fn global_word_mut(&mut self, region: usize, word: u64) -> (&mut GlobalShadow, usize) {
+        let shape = self.regions[region];
+        if !shape.sparse {
+            return (&mut self.global[region], word as usize);
+        }
+        let page = word / PAGE_WORDS as u64;
+        let bytes = &mut self.bytes;
+        let g = self.pages.entry((region, page)).or_insert_with(|| {
+            *bytes += GlobalShadow::bytes(PAGE_WORDS, shape.read_only) + 160;
+            GlobalShadow::new(PAGE_WORDS, shape.read_only)
+        });
+        (g, (word % PAGE_WORDS as u64) as usize)
     }
 
     /// What the warps of a block need; stays where it is until the next launch.
@@ -184,8 +239,9 @@ impl Races {
         v.last = h.last.as_mut_ptr();
         v.words = shared_bytes as u64 / 4;
         v.epoch = 1;
-        v.exact = false;
-        v.block = linear + 1;
+        // Compact records have 32 bits for the block.
+        v.exact = linear >= u64::from(u32::MAX);
+        v.block = (linear + 1) & u64::from(u32::MAX);
         v.regions = self.region_views.as_ptr();
         v.region_count = self.region_views.len() as u64;
         self.wide.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
@@ -270,7 +326,7 @@ impl Races {
             // they never are.
             let v = &mut self.views[slot];
             v.epoch = s.epoch.min(MAX_EPOCH);
-            v.exact = s.epoch >= MAX_EPOCH;
+            v.exact = s.epoch >= MAX_EPOCH || s.linear >= u64::from(u32::MAX);
             return;
         }
         self.go_exact(slot);
@@ -416,7 +472,11 @@ impl Races {
                 }
             }
             Key::Global(region, word) => {
-                let (g, i) = (self.global.get(region)?, word as usize);
+                let shape = self.regions.get(region)?;
+                let Some((g, i)) = self.global_word(region, word) else {
+                    // A page of a sparse region that nothing touched; the caller has excluded what lies outside.
+                    return shape.sparse.then(Wide::default);
+                };
                 let w = *g.write.get(i)?;
                 if w & u64::from(WIDE) != 0 {
                     return self.wide.get(&key).copied();
@@ -501,12 +561,17 @@ impl Races {
                 }
             }
             Key::Global(region, word) => {
-                let (g, i) = (&mut self.global[region], word as usize);
+                let shape = self.regions[region];
+                if shape.sparse && shape.read_only && wide.cells.iter().all(|c| c.write.thread == 0) {
+                    // Reads alone of what nothing may write need no shadow.
+                    return;
+                }
                 let pack = |r: &Record| {
                     if r.thread == 0 { 0 } else { ((r.thread - 1) / per + 1) << 32 | u64::from(narrow(r)) }
                 };
                 if fits {
                     self.wide.remove(&key);
+                    let (g, i) = self.global_word_mut(region, word);
                     g.write[i] = pack(&cell.write);
                     g.write_site[i] = cell.write.site;
                     if let Some(read) = g.read.get_mut(i) {
@@ -520,6 +585,7 @@ impl Races {
                         g.read_site[i] = last.site;
                     }
                 } else {
+                    let (g, i) = self.global_word_mut(region, word);
                     g.write[i] = u64::from(WIDE);
                     self.wide.insert(key, wide);
                 }
