@@ -255,20 +255,14 @@ impl Exec<'_> {
                 }
             }
         }
-        let paged = self.any_paged(mask, &places);
         let site = Site { slot, wi, ci, at };
-        if paged && !self.may_read_unwritten(site, op, mask, &places, total) {
-            return Step::Ended;
-        }
+        let Some(paged) = self.track(site, op, mask, &places, total) else { return Step::Ended };
         self.note_modified_inputs(slot, wi, ci, at, op, mask, &places, total);
         if self.san.is_some() {
             self.detect(slot, wi, ci, at, op, mask, &places, total);
         }
-        if paged {
-            self.claim_stores(site, op, mask, &places, total);
-            if self.paged_access(site, op, mask, &places, total) {
-                return Step::Go(at.saturating_add(1));
-            }
+        if paged && self.paged_access(site, op, mask, &places, total) {
+            return Step::Go(at.saturating_add(1));
         }
         match op.kind {
             MemKind::Load => {

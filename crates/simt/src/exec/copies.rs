@@ -5,6 +5,7 @@
 //! access to it, by whatever thread, is a race. What this misses: a store to the source between issue and wait.
 
 use super::access::Place;
+use super::paged::Site;
 use super::{Exec, Step};
 use crate::code::{CopyOp, MemOp};
 use crate::findings::AccessKind;
@@ -62,12 +63,16 @@ impl Exec<'_> {
                 }
             }
         }
-        if self.san.is_some() {
-            // The bytes that are read, one width at a time.
-            for size in 1..=op.size {
-                let lanes = (0..LANES).filter(|k| mask >> k & 1 != 0 && read[*k] == size);
-                let lanes = lanes.fold(0, |m, k| m | 1 << k);
-                if lanes != 0 {
+        // The bytes that are read, one width at a time.
+        for size in 1..=op.size {
+            let lanes = (0..LANES).filter(|k| mask >> k & 1 != 0 && read[*k] == size);
+            let lanes = lanes.fold(0, |m, k| m | 1 << k);
+            if lanes != 0 {
+                let site = Site { slot, wi, ci, at };
+                if self.track(site, &op.source, lanes, &from, size).is_none() {
+                    return Step::Ended;
+                }
+                if self.san.is_some() {
                     self.detect(slot, wi, ci, at, &op.source, lanes, &from, size);
                 }
             }

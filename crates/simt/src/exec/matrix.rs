@@ -2,6 +2,7 @@
 //! that are not complete, everything under detectors.
 
 use super::access::Place;
+use super::paged::Site;
 use super::state::Fragment;
 use super::{Exec, plural};
 use crate::code::{Kind, MatrixOp, MatrixWork, MemKind, RowsOp, Slot, TileOp};
@@ -173,6 +174,8 @@ impl Exec<'_> {
                 }
             }
         }
+        let site = Site { slot: h.slot, wi: h.wi, ci: h.ci, at: h.at };
+        self.track(site, mem, mask, &places, size)?;
         self.note_modified_inputs(h.slot, h.wi, h.ci, h.at, mem, mask, &places, size);
         if self.san.is_some() {
             self.detect(h.slot, h.wi, h.ci, h.at, mem, mask, &places, size);

@@ -65,16 +65,41 @@ fn runs(mask: u32, places: &[Place; LANES], total: u64) -> Option<(usize, [Run; 
 }
 
 impl Exec<'_> {
+    /// Looks at an access before it is done: whether a lane goes to a region with pages, or `None` if the launch ends
+    /// here.
+    pub(super) fn track(
+        &mut self,
+        site: Site,
+        op: &MemOp,
+        mask: u32,
+        places: &[Place; LANES],
+        total: u64,
+    ) -> Option<bool> {
+        if !self.any_paged(mask, places) {
+            return Some(false);
+        }
+        let cap = self.options.memory_cap_bytes;
+        if op.kind != MemKind::Load && self.memory.host_bytes() > cap {
+            let reason = format!("pages of sparse buffers pass the memory cap of {cap} bytes");
+            self.stop = Some(Stop::Exhausted(reason));
+        } else if self.may_read_unwritten(site, op, mask, places, total) {
+            self.claim_stores(site, op, mask, places, total);
+            return Some(true);
+        }
+        self.blocks[site.slot].active = false;
+        None
+    }
+
     /// True if an active lane goes to a region with pages.
-    pub(super) fn any_paged(&self, mask: u32, places: &[Place; LANES]) -> bool {
+    fn any_paged(&self, mask: u32, places: &[Place; LANES]) -> bool {
         places.iter().enumerate().any(|(k, p)| {
             let Place::Global(region, _) = *p else { return false };
             mask >> k & 1 != 0 && self.memory.regions[region].pages.is_some()
         })
     }
 
-    /// False (and the launch ends) if the access loads what a block that is left out should have written.
-    pub(super) fn may_read_unwritten(
+    /// False if the access loads what a block that is left out should have written.
+    fn may_read_unwritten(
         &mut self,
         site: Site,
         op: &MemOp,
@@ -132,14 +157,7 @@ impl Exec<'_> {
     }
 
     /// Notes which block stores where, and reports a second one.
-    pub(super) fn claim_stores(
-        &mut self,
-        site: Site,
-        op: &MemOp,
-        mask: u32,
-        places: &[Place; LANES],
-        total: u64,
-    ) {
+    fn claim_stores(&mut self, site: Site, op: &MemOp, mask: u32, places: &[Place; LANES], total: u64) {
         if !self.claims || op.kind == MemKind::Load {
             return;
         }
@@ -281,11 +299,6 @@ impl Exec<'_> {
                 }
                 for r in runs {
                     self.memory.regions[r.region].write(r.offset, &bytes[range(r)]);
-                }
-                let cap = self.options.memory_cap_bytes;
-                if self.memory.host_bytes() > cap {
-                    let reason = format!("pages of sparse buffers pass the memory cap of {cap} bytes");
-                    self.stop = Some(Stop::Exhausted(reason));
                 }
             }
             MemKind::Store | MemKind::Atomic(_) => return false,
