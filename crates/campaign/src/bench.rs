@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_judge::EvaluationEnd;
 use assay_measure::MatrixCell;
-use assay_problems::{HostError, InputKind, Plan, Problem, Scratch};
-use assay_simt::{Fill, Memory, Role, Sanitize, Schedule};
-use assay_tensor::DType;
+use assay_problems::Problem;
+use assay_simt::{Fill, Memory, Sanitize, Schedule};
 
 use crate::CampaignError;
 use crate::audit::Context;
-use crate::execute::{Buffer, End, Mode, Run, execute};
+use crate::execute::{End, Mode, Run};
 use crate::filter::Version;
+use crate::harness::Harness;
 use crate::inputs::{self, Input};
 use crate::store::{EvaluationKey, EvaluationRow};
 
@@ -61,8 +61,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) problem: &'a Problem,
     pub(crate) key: String,
     pub(crate) known: HashMap<EvaluationKey, EvaluationRow>,
-    pub(crate) official_dims: BTreeMap<String, u64>,
-    pub(crate) official_plan: Option<Plan>,
+    pub(crate) harness: Harness<'a>,
     /// The baseline's instructions for a recipe, from which a mutant's budget follows.
     pub(crate) instructions: Mutex<HashMap<String, u64>>,
     pub(crate) executed: AtomicU64,
@@ -98,98 +97,11 @@ impl Bench<'_> {
             }),
             Err(_) => return Err(CampaignError::Internal("the instruction counts' lock is poisoned".into())),
         };
-        let run = self.run(version, input, &way.mode(budget, self.context.seed));
+        let run = self.harness.run(version, input, &way.mode(budget, self.context.seed), None);
         self.executed.fetch_add(1, Ordering::Relaxed);
         let row = self.judge(input, &run, matches!(way, Way::Sanitize | Way::Races));
         fresh.push((key, row.clone()));
         Ok(row)
-    }
-
-    /// Bytes of a tensor at official extents; none where the problem does not state its shape.
-    pub(crate) fn official_bytes(&self, name: &str, dtype: DType) -> Option<u64> {
-        let shape = match self.problem.input(name) {
-            Some(input) => self.problem.shape_of(input, &self.official_dims).ok()?,
-            None => self.problem.output_shape(name, &self.official_dims).ok()??,
-        };
-        assay_tensor::numel(&shape)?.checked_mul(dtype.size_bytes())
-    }
-
-    pub(crate) fn run(&self, version: &Version, input: &Input, mode: &Mode) -> Run {
-        let fault = |what: String| Run { end: End::Fault(what), findings: Vec::new(), instructions: 0 };
-        let Some(exe) = &version.exe else { return fault("nothing was compiled".into()) };
-        let plan = match version.plans.get(&shape_name(&input.dims)) {
-            Some(Ok(plan)) => plan,
-            Some(Err(e)) => {
-                let end = match e {
-                    HostError::Unsupported { .. } => End::Unsupported(e.to_string()),
-                    HostError::Exhausted { .. } => End::Exhausted(e.to_string()),
-                    HostError::NoLaunch
-                    | HostError::Invalid { .. }
-                    | HostError::Fault { .. }
-                    | HostError::Unbound { .. } => End::Fault(e.to_string()),
-                };
-                return Run { end, findings: Vec::new(), instructions: 0 };
-            }
-            None => return fault("no plan for this shape".into()),
-        };
-        let problem = self.problem;
-        let mut buffers = Vec::new();
-        let mut values: Vec<(&str, Role, bool)> = Vec::new();
-        for i in &problem.inputs {
-            let role = if i.kind == InputKind::Parameter { Role::Parameter } else { Role::Input };
-            values.push((&i.name, role, i.kind == InputKind::Parameter));
-        }
-        // Parameters come first in memory: a module's weights are made before its inputs.
-        values.sort_by_key(|v| !v.2);
-        for (name, role, _) in values {
-            let Some(t) = input.tensors.get(name) else { return fault(format!("no tensor `{name}`")) };
-            buffers.push(Buffer {
-                name,
-                role,
-                dtype: t.dtype,
-                size_bytes: t.data.len() as u64,
-                official_bytes: self.official_bytes(name, t.dtype).unwrap_or(t.data.len() as u64),
-                values: Some(&t.data),
-                may_write: problem.inplace.iter().any(|n| n == name),
-            });
-        }
-        for s in &plan.scratch {
-            let official =
-                self.official_plan.as_ref().and_then(|p| p.scratch.iter().find(|o| o.name == s.name));
-            let bytes = |s: &Scratch| s.len.checked_mul(s.dtype.size_bytes());
-            let (Some(size), official) = (bytes(s), official.and_then(bytes)) else {
-                return fault(format!("scratch `{}` is too large", s.name));
-            };
-            buffers.push(Buffer {
-                name: &s.name,
-                role: Role::Scratch,
-                dtype: s.dtype,
-                size_bytes: size,
-                official_bytes: official.unwrap_or(size),
-                values: None,
-                may_write: true,
-            });
-        }
-        let mut outputs: Vec<(String, DType, Vec<u64>)> = Vec::new();
-        for name in &problem.outputs {
-            let Some(t) = input.official.get(name) else {
-                return fault(format!("no reference for `{name}`"));
-            };
-            outputs.push((name.clone(), t.dtype, t.shape.clone()));
-            if buffers.iter().any(|b| b.name == name) {
-                continue; // written in place
-            }
-            buffers.push(Buffer {
-                name,
-                role: Role::Output,
-                dtype: t.dtype,
-                size_bytes: t.data.len() as u64,
-                official_bytes: self.official_bytes(name, t.dtype).unwrap_or(t.data.len() as u64),
-                values: None,
-                may_write: true,
-            });
-        }
-        execute(exe, plan, &buffers, &outputs, mode)
     }
 
     pub(crate) fn judge(&self, input: &Input, run: &Run, sanitized: bool) -> EvaluationRow {
@@ -248,7 +160,8 @@ impl Bench<'_> {
     /// A version on an input, once, under `hardware` with the first seed; nothing is stored.
     pub(crate) fn once(&self, version: &Version, input: &Input) -> Result<MatrixCell, CampaignError> {
         self.context.check_interrupt()?;
-        let run = self.run(version, input, &Way::Hardware(0).mode(BASELINE_BUDGET, self.context.seed));
+        let mode = Way::Hardware(0).mode(BASELINE_BUDGET, self.context.seed);
+        let run = self.harness.run(version, input, &mode, None);
         Ok(cell(&self.judge(input, &run, false)))
     }
 }

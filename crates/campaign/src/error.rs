@@ -30,6 +30,9 @@ pub enum CampaignError {
     /// A problem's folder, TOML, kernel or launcher is wrong.
     #[error("{0}")]
     Input(String),
+    /// A problem's own kernel fails its reference.
+    #[error("baseline failed: {0}")]
+    Baseline(String),
     /// Asked to stop; everything evaluated so far is committed.
     #[error("interrupted; everything evaluated so far is in `{}`, continue with --resume", path.display())]
     Interrupted {

@@ -36,6 +36,8 @@ pub struct Buffer<'a> {
     pub official_bytes: u64,
     /// Its values; none for what the kernel must write.
     pub values: Option<&'a [u8]>,
+    /// What lay there before, where it has no values: seen under [`Fill::Previous`].
+    pub previous: Option<&'a [u8]>,
     /// May kernels write it although it is an input?
     pub may_write: bool,
 }
@@ -79,6 +81,15 @@ pub struct Run {
     pub findings: Vec<Finding>,
     /// Warp instructions executed.
     pub instructions: u64,
+    /// Text that kernels printed, one entry per call and thread.
+    pub printf: Vec<String>,
+}
+
+impl Run {
+    /// A run that ended before anything was executed.
+    pub(crate) fn ended(end: End) -> Run {
+        Run { end, findings: Vec::new(), instructions: 0, printf: Vec::new() }
+    }
 }
 
 /// Runs a plan.
@@ -105,7 +116,7 @@ pub fn execute(
             ..Options::default()
         },
     );
-    let mut run = Run { end: End::Outputs(BTreeMap::new()), findings: Vec::new(), instructions: 0 };
+    let mut run = Run::ended(End::Outputs(BTreeMap::new()));
     let mut pointers: BTreeMap<&str, Ptr> = BTreeMap::new();
     for b in buffers {
         let spec = BufferSpec {
@@ -114,7 +125,11 @@ pub fn execute(
             official_bytes: b.official_bytes,
             role: b.role,
             dtype: b.dtype,
-            init: b.values.map_or(Init::Uninit, Init::Bytes),
+            init: match (b.values, b.previous) {
+                (Some(values), _) => Init::Bytes(values),
+                (None, Some(before)) => Init::Previous(before),
+                (None, None) => Init::Uninit,
+            },
             may_write: b.may_write,
             sparse: false,
         };
@@ -171,6 +186,7 @@ pub fn execute(
         let faulted = outcome.findings.iter().find(|f| f.kind.is_fault()).map(|f| f.message.clone());
         let reason = outcome.reason.clone().unwrap_or_default();
         run.findings.extend(outcome.findings);
+        run.printf.extend(outcome.printf);
         match outcome.status {
             Status::Exhausted => {
                 run.end = End::Exhausted(reason);

@@ -124,6 +124,44 @@ impl Decoder {
     }
 }
 
+/// Why there is no version of a source.
+pub(crate) enum Refused {
+    /// The launcher is not understood, or would not compile.
+    Host(HostError),
+    /// The compiler gave no image.
+    Compile(CompileError),
+    /// The device lacks something that the image asks for.
+    Device(String),
+    /// The compiler did not answer.
+    Lost,
+}
+
+/// Compiles a source. `file` is its name in messages and line information.
+pub(crate) fn try_compiled(
+    problem: &Problem,
+    compiler: &Compiler,
+    options: &assay_nvrtc::Options,
+    file: &str,
+    source: &str,
+    shapes: &Shapes,
+) -> Result<Version, Refused> {
+    let parsed = parse(source).map_err(Refused::Host)?;
+    let (image, exe) = executable(compiler, options, &unit("whole", file, &parsed))?;
+    Ok(version(problem, &parsed, exe, &image, shapes))
+}
+
+/// Compiles and decodes one unit by itself.
+pub(crate) fn executable(
+    compiler: &Compiler,
+    options: &assay_nvrtc::Options,
+    unit: &Unit,
+) -> Result<(Image, Executable), Refused> {
+    let image = compiler.compile(options, std::slice::from_ref(unit)).pop().ok_or(Refused::Lost)?;
+    let image = image.map_err(Refused::Compile)?;
+    let exe = Decoder::default().decode(&image).map_err(Refused::Device)?;
+    Ok((image, exe))
+}
+
 /// Compiles a version that must compile: the original, or another implementation. `file` is for messages.
 ///
 /// # Errors
@@ -137,15 +175,12 @@ pub fn compiled(
     shapes: &Shapes,
 ) -> Result<Version, CampaignError> {
     let fault = |e: String| CampaignError::Input(format!("{file}:{e}"));
-    let parsed = parse(source).map_err(|e| fault(e.to_string()))?;
-    let unit = unit("whole", &parsed);
-    let image = compiler
-        .compile(options, std::slice::from_ref(&unit))
-        .pop()
-        .ok_or_else(|| CampaignError::Internal("the compiler gave no answer".into()))?
-        .map_err(|e| compile_fault(file, &e))?;
-    let exe = Decoder::default().decode(&image).map_err(fault)?;
-    Ok(version(problem, &parsed, exe, &image, shapes))
+    try_compiled(problem, compiler, options, UNIT_FILE, source, shapes).map_err(|e| match e {
+        Refused::Host(e) => fault(e.to_string()),
+        Refused::Compile(e) => compile_fault(file, &e),
+        Refused::Device(e) => fault(e),
+        Refused::Lost => CampaignError::Internal("the compiler gave no answer".into()),
+    })
 }
 
 /// A compiler's refusal of a file that was to compile, with its log.
@@ -153,10 +188,13 @@ fn compile_fault(file: &str, e: &CompileError) -> CampaignError {
     CampaignError::Input(format!("`{file}` does not compile: {e}\n{}", e.log.trim_end()))
 }
 
-fn unit(name: &str, parsed: &Parsed) -> Unit {
+/// What the compiler calls a version of a problem's kernel file.
+const UNIT_FILE: &str = "kernel.cu";
+
+fn unit(name: &str, file: &str, parsed: &Parsed) -> Unit {
     Unit {
         name: name.to_owned(),
-        file: "kernel.cu".to_owned(),
+        file: file.to_owned(),
         source: parsed.device.clone(),
         kernels: parsed.kernels.clone(),
     }
@@ -222,8 +260,11 @@ fn compile_chunk(
 ) -> Result<Vec<(Option<Version>, Sorted)>, CampaignError> {
     let parsed: Vec<Result<Parsed, HostError>> =
         mutants.iter().map(|m| parse(&m.apply(&problem.kernel_source))).collect();
-    let units: Vec<Unit> =
-        mutants.iter().zip(&parsed).filter_map(|(m, p)| p.as_ref().ok().map(|p| unit(&m.id, p))).collect();
+    let units: Vec<Unit> = mutants
+        .iter()
+        .zip(&parsed)
+        .filter_map(|(m, p)| p.as_ref().ok().map(|p| unit(&m.id, UNIT_FILE, p)))
+        .collect();
     let mut images = compiler.compile(options, &units).into_iter();
     let mut decoder = Decoder::default();
     let mut out = Vec::with_capacity(mutants.len());
@@ -271,7 +312,7 @@ fn alone(
     parsed: &Parsed,
 ) -> Result<(Option<Version>, Sorted), CampaignError> {
     let image = compiler
-        .compile(options, &[unit("alone", parsed)])
+        .compile(options, &[unit("alone", UNIT_FILE, parsed)])
         .pop()
         .ok_or_else(|| CampaignError::Internal("the compiler gave no answer".into()))?;
     Ok(match image {

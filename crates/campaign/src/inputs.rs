@@ -43,8 +43,28 @@ pub struct Input {
 /// Makes the input and evaluates every reference on it.
 ///
 /// # Errors
-/// `Input` where the recipe does not fit the problem or the reference cannot be evaluated at these shapes.
+/// As [`make`].
 pub fn prepare(
+    problem: &Problem,
+    recipe: &Recipe,
+    origin: Origin,
+    targeted: bool,
+) -> Result<Input, CampaignError> {
+    let mut input = make(problem, recipe, origin, targeted)?;
+    input.variance = input.spread(problem)?;
+    for variant in Variant::held_out() {
+        let distance = input.distance(problem, variant)?;
+        input.controls.push((variant.name(), distance));
+    }
+    Ok(input)
+}
+
+/// Makes the input with the two references that outputs are judged by; its variance is the float32 reference's error
+/// alone, and it has no controls.
+///
+/// # Errors
+/// `Input` where the recipe does not fit the problem or the reference cannot be evaluated at these shapes.
+pub fn make(
     problem: &Problem,
     recipe: &Recipe,
     origin: Origin,
@@ -74,19 +94,7 @@ pub fn prepare(
             )));
         }
     }
-    let distance = |outputs: &Tensors, exact: bool| -> Result<f64, CampaignError> {
-        let against = if exact { &truth } else { &official };
-        Ok(worst(problem, outputs, against, exact).map_err(fault)?.threshold)
-    };
-    let reference_error = distance(&official, true)?;
-    let mut variance = reference_error;
-    for variant in Variant::ensemble() {
-        variance = variance.max(distance(&evaluate(variant)?, false)?);
-    }
-    let mut controls = Vec::new();
-    for variant in Variant::held_out() {
-        controls.push((variant.name(), distance(&evaluate(variant)?, false)?));
-    }
+    let reference_error = worst(problem, &official, &truth, true).map_err(fault)?.threshold;
     Ok(Input {
         recipe: recipe.clone(),
         text,
@@ -97,9 +105,36 @@ pub fn prepare(
         official,
         truth,
         reference_error,
-        variance,
-        controls,
+        variance: reference_error,
+        controls: Vec::new(),
     })
+}
+
+impl Input {
+    /// Threshold of a float32 evaluation in another way against the float32 reference.
+    fn distance(&self, problem: &Problem, variant: &Variant) -> Result<f64, CampaignError> {
+        let fault = |what: String| {
+            CampaignError::Input(format!("`{}` on input `{}`: reference: {what}", problem.key(), self.text))
+        };
+        let scalars = problem.reference_scalars(&self.dims);
+        let outputs = problem
+            .reference
+            .evaluate(&self.tensors, &scalars, &problem.outputs, variant)
+            .map_err(|e| fault(e.to_string()))?;
+        Ok(worst(problem, &outputs, &self.official, false).map_err(fault)?.threshold)
+    }
+
+    /// Largest threshold over the legitimate ways of computing in float32, and of the float32 reference itself.
+    ///
+    /// # Errors
+    /// `Input` where the reference cannot be evaluated in one of them.
+    pub fn spread(&self, problem: &Problem) -> Result<f64, CampaignError> {
+        let mut spread = self.reference_error;
+        for variant in Variant::ensemble() {
+            spread = spread.max(self.distance(problem, variant)?);
+        }
+        Ok(spread)
+    }
 }
 
 /// The comparison with the largest threshold over a problem's outputs; integers exactly where `exact`.

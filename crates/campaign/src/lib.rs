@@ -8,9 +8,11 @@
 
 pub mod audit;
 mod bench;
+pub mod check;
 pub mod error;
 pub mod execute;
 pub mod filter;
+mod harness;
 pub mod inputs;
 mod judged;
 pub mod records;

@@ -14,6 +14,7 @@ use crate::CampaignError;
 use crate::audit::Context;
 use crate::bench::{Bench, Way, cell, shape_name};
 use crate::filter::{self, Candidate, Shapes, Sorted, Version};
+use crate::harness::Harness;
 use crate::inputs::{self, Input};
 use crate::judged::Judged;
 use crate::store::{EvaluationRow, MutantRow};
@@ -101,8 +102,7 @@ pub(crate) fn prepare<'a>(
         problem,
         known: context.store.evaluations(&key)?,
         key,
-        official_dims,
-        official_plan,
+        harness: Harness { problem, official_dims, official_plan },
         instructions: Mutex::default(),
         executed: AtomicU64::new(0),
     };

@@ -294,6 +294,29 @@ pub fn count_mismatches(
     Ok(count)
 }
 
+/// Row-major index of the first element that [`allclose`] refuses, and how many it refuses; none where it accepts.
+///
+/// # Errors
+/// As [`compare`].
+pub fn first_mismatch(
+    out: &Tensor,
+    reference: &Tensor,
+    atol: f64,
+    rtol: f64,
+    options: &CompareOptions,
+) -> Result<Option<(u64, u64)>, JudgeError> {
+    let (mut at, mut first, mut count) = (0u64, None, 0u64);
+    visit_errors(out, reference, options, |pair| {
+        if !accepts(pair, atol, rtol) {
+            first = first.or(Some(at));
+            count += 1;
+        }
+        at += 1;
+        true
+    })?;
+    Ok(first.map(|i| (i, count)))
+}
+
 /// max |out - ref| / (atol + rtol * |ref|), for tolerances with atol unlike rtol: at most 1 where [`allclose`]
 /// accepts (but for rounding), infinity where no multiple of the tolerance would.
 ///

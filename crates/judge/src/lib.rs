@@ -22,7 +22,8 @@ mod validity;
 mod verdict;
 
 pub use compare::{
-    CompareOptions, Comparison, allclose, compare, compare_slowly, count_mismatches, scaled_threshold,
+    CompareOptions, Comparison, allclose, compare, compare_slowly, count_mismatches, first_mismatch,
+    scaled_threshold,
 };
 pub use error::JudgeError;
 pub use validity::{

@@ -2,7 +2,7 @@
 
 use assay_judge::{
     CompareOptions, Comparison, JudgeError, allclose, compare, compare_slowly, count_mismatches,
-    scaled_threshold,
+    first_mismatch, scaled_threshold,
 };
 use assay_tensor::{DType, Tensor};
 use proptest::prelude::*;
@@ -153,6 +153,14 @@ fn unlike_tolerances_scale_the_error() {
     assert!(!allclose(&out, &reference, 0.24, 0.5, &official()).unwrap());
     assert_eq!(count_mismatches(&out, &reference, 0.0, 0.0, &official()).unwrap(), 2);
     assert_eq!(count_mismatches(&out, &reference, 0.24, 0.5, &official()).unwrap(), 1);
+    let first = |atol, rtol| first_mismatch(&out, &reference, atol, rtol, &official()).unwrap();
+    for (atol, rtol) in [(0.0, 0.0), (0.24, 0.5), (10.0, 10.0)] {
+        let count = count_mismatches(&out, &reference, atol, rtol, &official()).unwrap();
+        assert_eq!(first(atol, rtol).map_or(0, |(_, n)| n), count);
+        let passes = allclose(&out, &reference, atol, rtol, &official()).unwrap();
+        assert_eq!(first(atol, rtol).is_none(), passes);
+    }
+    assert_eq!(first(0.0, 0.0).map(|f| f.0), Some(0));
     // No rtol reaches an error where the reference is zero.
     assert_eq!(scaled_threshold(&out, &reference, 0.0, 1.0, &official()).unwrap(), INF);
     assert_eq!(scaled_threshold(&reference, &reference, 0.0, 0.0, &official()).unwrap(), 0.0);
