@@ -56,7 +56,7 @@ pub enum Command {
     /// Print a finished audit again
     Report(ReportArgs),
     /// Judge submissions with the strongest suite and the sanitizer
-    Check(NotYet),
+    Check(CheckArgs),
     /// Write a release of a run: diffs, witnesses, kill matrix
     Export(NotYet),
     /// Sweep an operation across size boundaries
@@ -223,6 +223,14 @@ pub struct RunArgs {
     /// Which blocks to run
     #[arg(long, value_name = "all|sample|LIST", default_value = "all")]
     pub blocks: String,
+    /// How the file is compiled.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+}
+
+/// How a CUDA file is compiled.
+#[derive(Clone, Debug, Args)]
+pub struct CompileArgs {
     /// A folder with headers
     #[arg(short = 'I', value_name = "DIR")]
     pub include: Vec<PathBuf>,
@@ -241,6 +249,56 @@ pub struct RunArgs {
     /// Compile with --use_fast_math
     #[arg(long)]
     pub fast_math: bool,
+}
+
+/// `assay check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// A CUDA file with kernels and a host function `launch`, or a folder of them
+    #[arg(value_name = "FILE.(cu|py)|DIR")]
+    pub path: PathBuf,
+    /// The problem: level and id such as `1/23`, a name such as `level1/23_softmax`, or a folder
+    #[arg(long, value_name = "P", required_unless_present = "sanitize_only")]
+    pub problem: Option<String>,
+    /// A suite to ask in place of every targeted input: a TOML file as in a run's `suites/`, or a built-in protocol
+    #[arg(long, value_name = "FILE", conflicts_with = "sanitize_only")]
+    pub suite: Option<String>,
+    /// Ask only these inputs, by their recipes
+    #[arg(long = "input", value_name = "RECIPE", conflicts_with_all = ["sanitize_only", "suite"])]
+    pub inputs: Vec<String>,
+    /// Which failures cost the reward and the exit code
+    #[arg(long, value_enum, default_value_t = ScopeArg::Official)]
+    pub scope: ScopeArg,
+    /// Append one line of JSON for every file
+    #[arg(long, value_name = "OUT")]
+    pub jsonl: Option<PathBuf>,
+    /// Run the file's own `launch` on the tensors of --arg, with every detector and no problem
+    #[arg(long, conflicts_with = "problem")]
+    pub sanitize_only: bool,
+    /// One parameter of `launch`, by its name: as for `assay run`
+    #[arg(long = "arg", value_name = "SPEC", requires = "sanitize_only")]
+    pub args: Vec<String>,
+    /// With --sanitize-only: `hardware` or `run-ahead`
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleArg::Hardware, requires = "sanitize_only")]
+    pub schedule: ScheduleArg,
+    /// A checkout of KernelBench
+    #[arg(long, value_name = "DIR")]
+    pub kernelbench: Option<PathBuf>,
+    /// The Python that runs submissions
+    #[arg(long, value_name = "P")]
+    pub python: Option<PathBuf>,
+    /// How files are compiled.
+    #[command(flatten)]
+    pub compile: CompileArgs,
+}
+
+/// `--scope`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScopeArg {
+    /// Those at the problem's own extents.
+    Official,
+    /// Those at any legal extents.
+    General,
 }
 
 /// `--memory`.

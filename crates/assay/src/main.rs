@@ -3,6 +3,7 @@
 mod argspec;
 mod cli;
 mod commands;
+mod diagnostic;
 mod exit;
 mod output;
 mod progress;

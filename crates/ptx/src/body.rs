@@ -13,7 +13,7 @@ use crate::lexer::{Kind, Token};
 use crate::mods::{Mods, Space, Ty};
 use crate::module::{
     Base, BranchTable, CallTargets, Function, FunctionKind, Guard, Imm, Instr, Linkage, Loc, Operand,
-    Prototype, RegId, Register, Span, Special, SymbolRef, VarId, Variable,
+    Prototype, RegId, Register, Site, Span, Special, SymbolRef, VarId, Variable,
 };
 use crate::parser::{Global, Parser};
 
@@ -83,6 +83,8 @@ pub(crate) struct Body<'a> {
     /// Names in `.branchtargets`, by table: the scope and the labels.
     tables: Vec<(u32, Vec<Token<'a>>)>,
     loc: Option<Loc>,
+    /// By site of inlined code, the outermost site of its latest inlining.
+    outermost: HashMap<Site, Site>,
     /// Spans of the operands of the current instruction.
     spans: Vec<Span>,
 }
@@ -153,6 +155,7 @@ impl<'a> Parser<'a> {
             pending: Vec::new(),
             tables: Vec::new(),
             loc: None,
+            outermost: HashMap::new(),
             spans: Vec::new(),
         };
         body.function.has_body = true;
@@ -217,7 +220,14 @@ impl<'a> Parser<'a> {
         let space = match self.tok.text {
             ".loc" => {
                 let (site, inlined_at) = self.loc()?;
-                body.loc = Some(Loc { file: site.file, line: site.line, column: site.column, inlined_at });
+                // The compiler states a site before it refers to it.
+                let outermost = inlined_at.map(|at| body.outermost.get(&at).copied().unwrap_or(at));
+                match outermost {
+                    Some(o) => body.outermost.insert(site, o),
+                    None => body.outermost.remove(&site),
+                };
+                let Site { file, line, column } = site;
+                body.loc = Some(Loc { file, line, column, inlined_at, outermost });
                 return Ok(());
             }
             ".reg" => return self.registers(body),

@@ -370,6 +370,8 @@ pub struct Loc {
     pub column: u32,
     /// Where the code was inlined, one level up; look up that site's own `.loc` for the next level.
     pub inlined_at: Option<Site>,
+    /// The outermost of the sites of inlining: in the function that the programmer wrote.
+    pub outermost: Option<Site>,
 }
 
 /// One instruction.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use assay_ptx::{AtomOp, BarRed, MatchMode, Scope, Semantics, ShflMode, Space, Special, Ty, VoteMode};
+use assay_ptx::{AtomOp, BarRed, Loc, MatchMode, Scope, Semantics, ShflMode, Space, Special, Ty, VoteMode};
 
+use crate::findings::SourcePlace;
 use crate::handlers::chain::ChainOp;
 use crate::semantics::LaneFn;
 use crate::semantics::matrix::{Part, Product};
@@ -284,6 +285,8 @@ pub(crate) struct Code {
     pub(crate) cold: Vec<Cold>,
     /// Source line and file index per instruction; line 0 is unknown.
     pub(crate) lines: Vec<(u32, u32)>,
+    /// What `.loc` says of an instruction.
+    pub(crate) locs: Vec<Option<Loc>>,
     /// A fresh frame: zeros and constants.
     pub(crate) template: Vec<u8>,
     /// Where parameters and results are (device functions).
@@ -346,10 +349,22 @@ impl Kernel {
         self.codes.iter().any(|c| c.cold.iter().any(orders))
     }
 
-    /// The source line of an instruction numbered through the kernel.
-    pub(crate) fn line_of_site(&self, site: u32) -> Option<u32> {
+    /// The place of an instruction numbered through the kernel.
+    pub(crate) fn place_of_site(&self, site: u32) -> Option<SourcePlace> {
         let k = self.codes.partition_point(|c| c.first_site <= site).checked_sub(1)?;
         let c = &self.codes[k];
-        c.lines.get((site - c.first_site) as usize).map(|l| l.0).filter(|l| *l > 0)
+        self.place_of((*c.locs.get((site - c.first_site) as usize)?)?)
+    }
+
+    /// The place that `.loc` names, with the one where it was inlined.
+    pub(crate) fn place_of(&self, loc: Loc) -> Option<SourcePlace> {
+        let place = |file: u32, line: u32, column: u32| SourcePlace {
+            file: self.files.get(file as usize).cloned(),
+            line,
+            column: Some(column).filter(|c| *c > 0),
+            inlined_at: None,
+        };
+        let outer = loc.outermost.filter(|o| o.line > 0).map(|o| Box::new(place(o.file, o.line, o.column)));
+        (loc.line > 0).then(|| SourcePlace { inlined_at: outer, ..place(loc.file, loc.line, loc.column) })
     }
 }

@@ -173,6 +173,19 @@ impl FindingSpace {
     }
 }
 
+/// A place in the source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePlace {
+    /// The file, as the compiler was told.
+    pub file: Option<String>,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1: where the statement begins.
+    pub column: Option<u32>,
+    /// For inlined code the outermost place where it was inlined, in the function that the programmer wrote.
+    pub inlined_at: Option<Box<SourcePlace>>,
+}
+
 /// The second party of a finding: the earlier access of a race, the other barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherAccess {
@@ -182,8 +195,23 @@ pub struct OtherAccess {
     pub thread: Option<ThreadId>,
     /// Source line, from 1.
     pub line: Option<u32>,
+    /// Column, from 1: where the statement begins.
+    pub column: Option<u32>,
+    /// Source file of `line`.
+    pub file: Option<String>,
+    /// For inlined code the outermost place where it was inlined.
+    pub inlined_at: Option<Box<SourcePlace>>,
     /// Size in bytes, where it was a memory access.
     pub size_bytes: Option<u64>,
+}
+
+impl OtherAccess {
+    /// A party of which only the place is known, if that.
+    pub(crate) fn at(place: Option<SourcePlace>) -> OtherAccess {
+        let (line, column, file, inlined_at) =
+            place.map_or((None, None, None, None), |p| (Some(p.line), p.column, p.file, p.inlined_at));
+        OtherAccess { access: None, thread: None, line, column, file, inlined_at, size_bytes: None }
+    }
 }
 
 /// One thing that the device saw. Source lines come from `.loc` (`-lineinfo`).
@@ -207,8 +235,12 @@ pub struct Finding {
     pub thread: Option<ThreadId>,
     /// Source line, from 1; `None` without line information.
     pub line: Option<u32>,
+    /// Column, from 1: where the statement begins.
+    pub column: Option<u32>,
     /// Source file of `line`.
     pub file: Option<String>,
+    /// For inlined code the outermost place where it was inlined.
+    pub inlined_at: Option<Box<SourcePlace>>,
     /// The kernel.
     pub kernel: Option<String>,
     /// The other party.
@@ -230,7 +262,9 @@ impl Finding {
             access: None,
             thread: None,
             line: None,
+            column: None,
             file: None,
+            inlined_at: None,
             kernel: None,
             other: None,
             count: 1,

@@ -35,7 +35,7 @@ mod warp;
 
 pub use blocks::{Blocks, BlocksRun};
 pub use error::{LoadError, SessionError};
-pub use findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess, ThreadId};
+pub use findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess, SourcePlace, ThreadId};
 pub use options::{
     Arg, BufferSpec, Coverage, CoveragePoint, Elements, Fill, Generated, Init, LaunchSpec, Memory, Options,
     Outcome, Ptr, Role, Sanitize, Schedule, Status,

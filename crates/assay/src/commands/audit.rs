@@ -144,6 +144,26 @@ pub fn verify(common: &Common, problems: Vec<Problem>) -> Result<Exit, Failure> 
     Ok(exit)
 }
 
+/// The built-in protocol of that name, or the one in that TOML file.
+///
+/// # Errors
+/// Bad input: neither.
+pub fn protocol(name: &str) -> Result<Protocol, Failure> {
+    let all = assay_measure::builtin().map_err(Failure::bug)?;
+    if let Some(p) = all.iter().find(|p| p.name == name) {
+        return Ok(p.clone());
+    }
+    if Path::new(name).extension().is_some_and(|e| e == "toml") {
+        let text = list::read_source(Path::new(name))?;
+        return Protocol::parse(&text, name).map_err(Failure::bad_input);
+    }
+    let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
+    Err(Failure::bad_input(format!(
+        "unknown protocol `{name}`; built in are {}, or name a TOML file",
+        names.join(", ")
+    )))
+}
+
 /// The protocols asked for; all built in where none is.
 fn protocols(asked: &[String]) -> Result<Vec<Protocol>, Failure> {
     let all = assay_measure::builtin().map_err(Failure::bug)?;
@@ -152,20 +172,7 @@ fn protocols(asked: &[String]) -> Result<Vec<Protocol>, Failure> {
     }
     let mut out: Vec<Protocol> = Vec::new();
     for name in asked {
-        let protocol = match all.iter().find(|p| p.name == *name) {
-            Some(p) => p.clone(),
-            None if Path::new(name).extension().is_some_and(|e| e == "toml") => {
-                let text = list::read_source(Path::new(name))?;
-                Protocol::parse(&text, name).map_err(Failure::bad_input)?
-            }
-            None => {
-                let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
-                return Err(Failure::bad_input(format!(
-                    "unknown protocol `{name}`; built in are {}, or name a TOML file",
-                    names.join(", ")
-                )));
-            }
-        };
+        let protocol = protocol(name)?;
         if out.iter().any(|p| p.name == protocol.name) {
             return Err(Failure::bad_input(format!("two protocols have the name `{}`", protocol.name)));
         }
@@ -223,6 +230,7 @@ pub fn failure(e: &CampaignError) -> Failure {
     let exit = match e {
         CampaignError::CannotWrite { .. } => Exit::CannotWrite,
         CampaignError::BadRun { .. } | CampaignError::Busy { .. } | CampaignError::Input(_) => Exit::BadInput,
+        CampaignError::Baseline(_) => Exit::BaselineFailed,
         CampaignError::Interrupted { .. } => Exit::Interrupted,
         CampaignError::Internal(_) => Exit::Bug,
     };

@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod audit;
+mod check;
 mod doctor;
 mod list;
 mod report;
@@ -25,7 +26,7 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Suite(args) => report::suite(&cli.common, args),
         Command::Report(args) => report::report(&cli.common, args),
         Command::Doctor => doctor::doctor(&cli.common),
-        Command::Check(_) => not_yet("check"),
+        Command::Check(args) => check::check(&cli.common, args),
         Command::Export(_) => not_yet("export"),
         Command::Sweep(_) => not_yet("sweep"),
         Command::Rules(_) => not_yet("rules"),

@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Unit};
 use assay_ptx::{Module, Param};
+use assay_report::text;
 use assay_simt::{
-    Arg, Blocks, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Options, Outcome,
-    Ptr, Role, Sanitize, Schedule, Session, Status,
+    Arg, Blocks, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr, Role,
+    Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::{DType, Generator, Tensor, safetensors_io};
 use serde_json::{Map, Value, json};
@@ -17,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::argspec::{ArgKind, ArgSpec};
 use crate::cli::{Common, EngineArg, FillArg, MemoryArg, RunArgs, ScheduleArg};
 use crate::commands::{list, tools};
+use crate::diagnostic::Source;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Bar;
@@ -51,11 +53,7 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
             "`--blocks` other than `all` (sampled blocks) is not part of this version",
         ));
     }
-    let specs = args
-        .args
-        .iter()
-        .map(|text| ArgSpec::parse(text).map_err(Failure::bad_input))
-        .collect::<Result<Vec<_>, _>>()?;
+    let specs = specs(&args.args)?;
     let buffers = buffers(&specs)?;
     let source = list::read_source(&args.file)?;
     let bar = Bar::new(common.quiet || common.json);
@@ -96,12 +94,6 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// `NAME=V` as name and value; `NAME` alone is 1, as compilers have it.
-fn define(text: &str) -> (String, String) {
-    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
-    (name.to_owned(), value.to_owned())
-}
-
 /// Decodes the module and compares the `--arg` with the kernel's parameters.
 fn load(
     file: &Path,
@@ -122,11 +114,7 @@ fn load(
 /// # Errors
 /// As [`run`].
 pub fn findings(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<Vec<Finding>, Failure> {
-    let specs = args
-        .args
-        .iter()
-        .map(|text| ArgSpec::parse(text).map_err(Failure::bad_input))
-        .collect::<Result<Vec<_>, _>>()?;
+    let specs = specs(&args.args)?;
     let buffers = buffers(&specs)?;
     let (module, entry) = compile_with(args, source, compiler)?;
     let loaded = load(&args.file, &module, &entry, &specs, &args.kernel)?;
@@ -137,6 +125,22 @@ pub fn findings(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<Vec
             Err(Failure::unsupported(ran.outcome.reason.unwrap_or_else(|| "it did not end".into())))
         }
     }
+}
+
+/// The `--arg` of a command line.
+///
+/// # Errors
+/// Bad input, with a mark under the character.
+pub fn specs(texts: &[String]) -> Result<Vec<ArgSpec>, Failure> {
+    texts.iter().map(|text| ArgSpec::parse(text).map_err(Failure::bad_input)).collect()
+}
+
+/// The tensors of the buffers among them: name, values, and whether they are fresh memory.
+///
+/// # Errors
+/// As [`run`].
+pub fn tensors(specs: &[ArgSpec]) -> Result<Vec<(String, Tensor, bool)>, Failure> {
+    Ok(buffers(specs)?.into_iter().map(|b| (b.name, b.tensor, b.fresh)).collect())
 }
 
 fn load_failure(file: &Path, e: &assay_simt::LoadError) -> Failure {
@@ -161,14 +165,7 @@ fn compile(args: &RunArgs, source: &str, bar: &Bar) -> Result<(Module, String), 
 }
 
 fn compile_with(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<(Module, String), Failure> {
-    let options = assay_nvrtc::Options {
-        arch: args.arch.clone(),
-        std: args.std.clone(),
-        fmad: args.fmad,
-        fast_math: args.fast_math,
-        defines: args.define.iter().map(|d| define(d)).collect(),
-        include_dirs: args.include.clone(),
-    };
+    let options = tools::compile_options(&args.compile);
     let unit = Unit {
         name: "run".into(),
         file: args.file.file_name().map_or_else(|| "kernel.cu".into(), |n| n.to_string_lossy().into_owned()),
@@ -388,9 +385,9 @@ fn schedule_name(args: &RunArgs) -> &'static str {
     }
 }
 
-fn document(args: &RunArgs, ran: &Ran) -> Value {
-    let outputs: Map<String, Value> = ran
-        .tensors
+/// Buffers as in the JSON of the contract.
+pub fn outputs_json(tensors: &BTreeMap<String, Tensor>) -> Value {
+    let outputs: Map<String, Value> = tensors
         .iter()
         .map(|(name, t)| {
             let o = json!({
@@ -399,9 +396,13 @@ fn document(args: &RunArgs, ran: &Ran) -> Value {
             (name.clone(), o)
         })
         .collect();
+    Value::Object(outputs)
+}
+
+fn document(args: &RunArgs, ran: &Ran) -> Value {
     json!({
         "status": ran.outcome.status,
-        "outputs": outputs,
+        "outputs": outputs_json(&ran.tensors),
         "findings": ran.outcome.findings,
         "printf": ran.outcome.printf,
         "instructions": ran.outcome.instructions,
@@ -413,6 +414,22 @@ fn document(args: &RunArgs, ran: &Ran) -> Value {
     })
 }
 
+/// The header of a table of buffers.
+pub const BUFFER_HEADER: [&str; 4] = ["Buffer", "Type", "", "First values"];
+
+/// A buffer's row: what it holds, and whether that differs from what it held `before` (none for fresh memory).
+pub fn buffer_row(name: &str, t: &Tensor, before: Option<&Tensor>) -> Vec<String> {
+    let state = match before {
+        None => "output",
+        Some(b) if b.data == t.data => "unchanged",
+        Some(_) => "changed",
+    };
+    let values: Vec<String> = (0..t.len().min(HEAD)).map(|i| show(t, i)).collect();
+    let dots = if t.len() > HEAD { " …" } else { "" };
+    let shape: Vec<String> = t.shape.iter().map(u64::to_string).collect();
+    vec![name.to_owned(), format!("{}[{}]", t.dtype, shape.join(",")), state.into(), values.join(" ") + dots]
+}
+
 fn page(args: &RunArgs, source: &str, buffers: &[Buffer], ran: &Ran) -> String {
     let mut s = String::new();
     for line in &ran.outcome.printf {
@@ -422,30 +439,17 @@ fn page(args: &RunArgs, source: &str, buffers: &[Buffer], ran: &Ran) -> String {
         }
     }
     let rows = buffers.iter().filter_map(|b| {
-        let t = ran.tensors.get(&b.name)?;
-        let state = if b.fresh {
-            "output"
-        } else if t.data == b.tensor.data {
-            "unchanged"
-        } else {
-            "changed"
-        };
-        let values: Vec<String> = (0..t.len().min(HEAD)).map(|i| show(t, i)).collect();
-        let dots = if t.len() > HEAD { " …" } else { "" };
-        let shape: Vec<String> = t.shape.iter().map(u64::to_string).collect();
-        Some(vec![
-            b.name.clone(),
-            format!("{}[{}]", t.dtype, shape.join(",")),
-            state.into(),
-            values.join(" ") + dots,
-        ])
+        let after = ran.tensors.get(&b.name)?;
+        Some(buffer_row(&b.name, after, (!b.fresh).then_some(&b.tensor)))
     });
-    s.push_str(&list::table(&["Buffer", "Type", "", "First values"], rows));
+    s.push_str(&list::table(&BUFFER_HEADER, rows));
+    let quoted = Source { path: &args.file, text: source };
     for f in &ran.outcome.findings {
-        s.push_str(&finding(f, args, source));
+        s.push_str(&quoted.finding(f, output::width()));
+        s.push('\n');
     }
     if !ran.outcome.findings.is_empty() {
-        s.push_str(&format!("replay: {} --seed {}\n\n", replay(), ran.seed));
+        s.push_str(&format!("replay: {}\n\n", replay(args, ran.seed)));
     }
     let rate = ran.outcome.instructions as f64 / ran.seconds.max(1e-9) / 1e6;
     let what = match ran.outcome.status {
@@ -481,60 +485,18 @@ fn show(t: &Tensor, i: u64) -> String {
     }
 }
 
-/// A finding as a diagnostic with its source line.
-fn finding(f: &Finding, args: &RunArgs, source: &str) -> String {
-    let mut s = format!("{}: {}\n", f.kind, f.message);
-    let quote = |line: Option<u32>, label: String| -> String {
-        let Some(n) = line else { return format!("  = {label}\n") };
-        let text = source.lines().nth(n.saturating_sub(1) as usize).unwrap_or("").trim_end();
-        let shown: String = text.chars().take(100).collect();
-        let gutter = n.to_string();
-        let pad = " ".repeat(gutter.len());
-        format!("  --> {}:{n}\n  {pad} |\n  {gutter} | {shown}\n  {pad} = {label}\n", args.file.display())
-    };
-    let who = |t: &assay_simt::ThreadId| format!("thread {} of block {}", dim3(t.thread), dim3(t.block));
-    let access = f.access.map_or(String::new(), |a| format!("{} by ", a.noun()));
-    let first = if f.other.is_some() { "(1) " } else { "" };
-    match &f.thread {
-        Some(t) => s.push_str(&quote(f.line, format!("{first}{access}{}", who(t)))),
-        None => {
-            if f.line.is_some() {
-                s.push_str(&quote(f.line, String::new()));
-            }
-        }
-    }
-    if let Some(o) = &f.other {
-        let access = o.access.map_or(String::new(), |a| format!("{} by ", a.noun()));
-        let by = o.thread.as_ref().map_or_else(|| "another thread".to_owned(), who);
-        s.push_str(&quote(o.line, format!("(2) {access}{by}")));
-    }
-    if f.count > 1 {
-        s.push_str(&format!("  = seen {} times\n", f.count));
-    }
-    if f.kind == FindingKind::RaceShared {
-        s.push_str("  = help: order the two with __syncthreads() or, within a warp, __syncwarp()\n");
-    }
-    s.push('\n');
-    s
-}
-
-fn dim3(d: [u32; 3]) -> String {
-    format!("({},{},{})", d[0], d[1], d[2])
-}
-
-/// This command line, so that a run can be repeated; `--seed` and `--seeds` are left to the caller.
-fn replay() -> String {
+/// This command line with its schedule and seed, so that a run can be repeated to the bit.
+fn replay(args: &RunArgs, seed: u64) -> String {
     let mut words: Vec<String> = vec!["assay".into()];
     let mut skip = false;
     for a in std::env::args().skip(1) {
         if skip {
             skip = false;
-        } else if a == "--seed" || a == "--seeds" {
+        } else if matches!(a.as_str(), "--seed" | "--seeds" | "--schedule") {
             skip = true;
-        } else if !a.starts_with("--seed=") && !a.starts_with("--seeds=") {
-            let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:".contains(c);
-            words.push(if a.chars().all(plain) { a } else { format!("'{}'", a.replace('\'', r"'\''")) });
+        } else if !["--seed=", "--seeds=", "--schedule="].iter().any(|p| a.starts_with(p)) {
+            words.push(text::shell(&a));
         }
     }
-    words.join(" ")
+    format!("{} --schedule {} --seed {seed}", words.join(" "), schedule_name(args))
 }

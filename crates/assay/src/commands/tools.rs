@@ -5,7 +5,7 @@ use std::path::Path;
 
 use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Install, Limits, NvrtcError, WorkerCommand};
 
-use crate::cli::{COMPILE_WORKER, Common};
+use crate::cli::{COMPILE_WORKER, Common, CompileArgs};
 use crate::exit::{Exit, Failure};
 use crate::progress::Bar;
 
@@ -41,6 +41,24 @@ pub fn worker() -> Result<WorkerCommand, Failure> {
 /// As [`install`].
 pub fn compiler(bar: &Bar, jobs: usize) -> Result<Compiler, Failure> {
     Ok(Compiler::new(install(bar)?, worker()?, jobs, Limits::default()))
+}
+
+/// What the compiler is asked for.
+pub fn compile_options(args: &CompileArgs) -> assay_nvrtc::Options {
+    assay_nvrtc::Options {
+        arch: args.arch.clone(),
+        std: args.std.clone(),
+        fmad: args.fmad,
+        fast_math: args.fast_math,
+        defines: args.define.iter().map(|d| define(d)).collect(),
+        include_dirs: args.include.clone(),
+    }
+}
+
+/// `NAME=V` as name and value; `NAME` alone is 1, as compilers have it.
+fn define(text: &str) -> (String, String) {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    (name.to_owned(), value.to_owned())
 }
 
 /// The failure that an NVRTC error is.

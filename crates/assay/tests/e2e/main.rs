@@ -3,6 +3,7 @@
 //! Fixtures lie in `testdata/e2e`. Everything that is written goes into temporary folders.
 
 mod bad_input;
+mod checks;
 mod disk;
 mod judging;
 mod lists;

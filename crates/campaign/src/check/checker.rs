@@ -21,11 +21,9 @@ use crate::filter::{self, Refused, Shapes, Version};
 use crate::harness::Harness;
 use crate::inputs::{self, Input};
 
-/// Warp instructions of the first evaluation: enough for a slow kernel at desk extents, and soon over for an endless one.
-const FIRST_BUDGET: u64 = 400_000_000;
-/// Every other evaluation may execute this many times the first one's, and at least [`LEAST_BUDGET`].
-const BUDGET_FACTOR: u64 = 10;
-const LEAST_BUDGET: u64 = 50_000_000;
+/// Warp instructions of an evaluation: desk extents ask for less than a million of a good kernel and for some tens of
+/// millions of one that works in a single thread, and an endless one is soon over.
+const BUDGET: u64 = 60_000_000;
 /// Seeds of the ragged shapes that the suite does not ask begin here.
 const RAGGED_SEED: u64 = 201;
 
@@ -216,13 +214,12 @@ impl<'a> Checker<'a> {
         let Some(first) = self.asked.first() else {
             return Err(self.early(Verdict::Correct, "nothing asked"));
         };
-        let first_look = self.look(&version, first, self.config.seed, FIRST_BUDGET);
+        let first_look = self.look(&version, first, self.config.seed, BUDGET);
         if let Some((verdict, why)) = first_look.undecided() {
             let mut check = Check::early(verdict, why, &self.config.suite.name);
             check.instructions = first_look.instructions;
             return Err(Stop::Answer(Box::new(check)));
         }
-        let budget = first_look.instructions.saturating_mul(BUDGET_FACTOR).clamp(LEAST_BUDGET, FIRST_BUDGET);
 
         enum Done {
             Look(Look),
@@ -242,9 +239,9 @@ impl<'a> Checker<'a> {
             .par_iter()
             .map(|(sanitize, a)| {
                 if *sanitize {
-                    Done::Sanitized(self.sanitize(&version, a, budget))
+                    Done::Sanitized(self.sanitize(&version, a, BUDGET))
                 } else {
-                    Done::Look(self.look(&version, a, self.config.seed, budget))
+                    Done::Look(self.look(&version, a, self.config.seed, BUDGET))
                 }
             })
             .collect();
@@ -269,7 +266,7 @@ impl<'a> Checker<'a> {
                 .zip(looks)
                 .map(|(a, look)| {
                     if look.rejected() && seen_at(a) {
-                        self.majority(&version, a, look, budget)
+                        self.majority(&version, a, look, BUDGET)
                     } else {
                         look
                     }
@@ -289,7 +286,7 @@ impl<'a> Checker<'a> {
                 && shapes.iter().zip(&sanitized).any(|(s, f)| s.input.dims == a.input.dims && f.unwritten())
         });
         if let Some(((a, _), _)) = stale
-            && self.passes_on_stale_memory(&version, a, budget)
+            && self.passes_on_stale_memory(&version, a, BUDGET)
         {
             tricks.push(Trick::StaleMemory);
         }
@@ -416,7 +413,7 @@ impl<'a> Checker<'a> {
             .map_err(|e| e.to_string())
         });
         let substrate = substrate.as_ref().map_err(|e| CampaignError::Baseline(e.clone()))?;
-        let look = self.look(substrate, asked, self.config.seed, FIRST_BUDGET);
+        let look = self.look(substrate, asked, self.config.seed, BUDGET);
         if look.rejected() || look.undecided().is_some() {
             return Err(CampaignError::Baseline(format!(
                 "the kernel of problem {} itself fails on input `{}`: {}",

@@ -200,6 +200,7 @@ impl<'m> Decoder<'_, 'm> {
             .iter()
             .map(|e| f.body[e.origin as usize].loc.map_or((0, 0), |l| (l.line, l.file)))
             .collect();
+        let locs = self.out.iter().map(|e| f.body[e.origin as usize].loc.filter(|l| l.line > 0)).collect();
         let home = |p: &assay_ptx::Param, offset: u64| match p.register {
             Some(r) => Home::Slot { slot: self.frame.registers[r.index()], size: p.size_bytes },
             None => Home::Local { offset, size: p.size_bytes },
@@ -212,6 +213,7 @@ impl<'m> Decoder<'_, 'm> {
             plain,
             checked,
             lines,
+            locs,
             template: self.frame.template(),
             params: homes(&f.params, &self.local.params),
             returns: homes(&f.returns, &self.local.returns),

@@ -8,7 +8,7 @@ use super::paged::{Site, wrap_note};
 use super::{Exec, Step};
 use crate::code::{Cold, Kind, MemKind, MemOp};
 use crate::decode::PARAM_WINDOW;
-use crate::findings::{AccessKind, Finding, FindingKind, FindingSpace};
+use crate::findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess};
 use crate::handlers::generic::{get, put};
 use crate::memory::{FIRST_REGION, LOCAL_WINDOW, OFFSET_BITS, OFFSET_MASK, SHARED_WINDOW};
 use crate::sanitize::{Access, CopyPhase, Report, Where};
@@ -602,7 +602,7 @@ impl Exec<'_> {
             Report::Race(o) => {
                 // The detectors number the blocks that are executed.
                 let block = self.block_index(self.plan.linear(o.block));
-                let line = self.kernel.line_of_site(o.site);
+                let place = self.kernel.place_of_site(o.site);
                 let thread = crate::findings::ThreadId { block, thread: self.shape.thread(o.thread) };
                 let me = self.thread(slot, wi, lane);
                 let who = |t: &crate::findings::ThreadId| {
@@ -628,11 +628,11 @@ impl Exec<'_> {
                         who(&thread),
                     )
                 };
-                let other = crate::findings::OtherAccess {
+                let other = OtherAccess {
                     access: Some(o.kind),
                     thread: Some(thread),
-                    line,
                     size_bytes: Some(o.size),
+                    ..OtherAccess::at(place)
                 };
                 (m, Some(other))
             }

@@ -201,8 +201,8 @@ impl Exec<'_> {
                 f.other = Some(OtherAccess {
                     access: None,
                     thread: Some(self.thread(slot, wj, mj.trailing_zeros() as usize)),
-                    line: Some(line(cj, pj)).filter(|l| *l > 0),
                     size_bytes: None,
+                    ..OtherAccess::at(self.place(cj, pj))
                 });
                 found = Some(f);
                 break;
@@ -224,8 +224,9 @@ impl Exec<'_> {
             f.other = Some(OtherAccess {
                 access: None,
                 thread: Some(self.thread(slot, wj, gone.trailing_zeros() as usize)),
-                line: Some(ws.exit_line).filter(|l| *l > 0),
                 size_bytes: None,
+                line: Some(ws.exit_line).filter(|l| *l > 0),
+                ..OtherAccess::at(None)
             });
             found = Some(f);
         }

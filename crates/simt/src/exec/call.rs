@@ -302,7 +302,9 @@ impl Exec<'_> {
         // The assertion names its place itself.
         let line = line as u32;
         if line > 0 {
-            f.line = Some(line);
+            if f.line != Some(line) {
+                (f.line, f.column) = (Some(line), None);
+            }
             f.file = Some(file);
         }
         self.fault(slot, f);

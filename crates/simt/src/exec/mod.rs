@@ -23,7 +23,7 @@ use std::hash::BuildHasherDefault;
 
 use crate::blocks::Plan;
 use crate::code::{Cold, Kernel};
-use crate::findings::{Collector, Finding, FindingKind, ThreadId};
+use crate::findings::{Collector, Finding, FindingKind, SourcePlace, ThreadId};
 use crate::memory::{GlobalMemory, TableEntry};
 use crate::options::{Fill, Memory, Options, Schedule};
 use crate::sanitize::{QuickHasher, Sanitizer};
@@ -284,12 +284,19 @@ impl Exec<'_> {
     /// Fills in thread, line, file and kernel.
     pub(crate) fn locate(&self, f: &mut Finding, slot: usize, wi: usize, lane: usize, code: u32, pc: u32) {
         f.thread = Some(self.thread(slot, wi, lane));
-        let (line, file) = self.kernel.codes[code as usize].lines.get(pc as usize).copied().unwrap_or((0, 0));
-        if line > 0 {
-            f.line = Some(line);
-            f.file = self.kernel.files.get(file as usize).cloned();
+        if let Some(place) = self.place(code, pc) {
+            f.line = Some(place.line);
+            f.column = place.column;
+            f.file = place.file;
+            f.inlined_at = place.inlined_at;
         }
         f.kernel = Some(self.kernel.name.clone());
+    }
+
+    /// Where an instruction stands in the source.
+    pub(crate) fn place(&self, code: u32, pc: u32) -> Option<SourcePlace> {
+        let loc = self.kernel.codes[code as usize].locs.get(pc as usize).copied().flatten()?;
+        self.kernel.place_of(loc)
     }
 
     pub(crate) fn thread(&self, slot: usize, wi: usize, lane: usize) -> ThreadId {

@@ -142,8 +142,8 @@ impl Exec<'_> {
     }
 
     fn line(&self, site: Site) -> String {
-        let line = self.kernel.line_of_site(self.site(site.ci, site.at));
-        line.map_or_else(String::new, |l| format!(" (line {l})"))
+        let place = self.place(site.ci, site.at);
+        place.map_or_else(String::new, |p| format!(" (line {})", p.line))
     }
 
     /// Buffer, byte and element of a place.
@@ -233,8 +233,7 @@ impl Exec<'_> {
         f.other = Some(OtherAccess {
             access: Some(AccessKind::Write),
             thread: Some(them),
-            line: other.site().and_then(|s| self.kernel.line_of_site(s)),
-            size_bytes: None,
+            ..OtherAccess::at(other.site().and_then(|s| self.kernel.place_of_site(s)))
         });
         self.locate(&mut f, site.slot, site.wi, lane, site.ci, site.at);
         self.report(f, number, region as u64);

@@ -1,0 +1,15 @@
+// problem = "1/19"
+// verdict = "crashed"
+// exit = 1
+// passes_there = false
+// findings = ["trap"]
+__global__ void relu(const float* x, float* y, long long n) {
+    const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i == 77) __trap();
+    if (i < n) y[i] = fmaxf(x[i], 0.0f);
+}
+
+void launch(const float* x, float* y, int B, int D) {
+    const long long n = (long long)B * D;
+    relu<<<(n + 255) / 256, 256>>>(x, y, n);
+}
