@@ -3,14 +3,14 @@
 // A block owns eight queries and walks the keys eight at a time. Each warp makes the eight
 // scores of its two queries; the online softmax rescales what was accumulated whenever a
 // larger score appears. A thread accumulates its own columns of the embedding for all
-// queries, in passes of 512 columns, since registers hold no more.
+// queries; blocks share out embeddings of more than 1024 columns.
 
 static constexpr int WARP = 32;
 static constexpr int QUERIES = 8;
 static constexpr int KEYS = 8;
 static constexpr int THREADS = 128;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr int COLUMNS = 4;
+static constexpr int COLUMNS = 8;
 static constexpr int PASS = THREADS * COLUMNS;
 static constexpr unsigned FULL_MASK = 0xffffffffu;
 
@@ -121,7 +121,7 @@ __global__ void flash_attention(const float* __restrict__ Q, const float* __rest
 void launch(const float* Q, const float* K, const float* V, float* out,
             int B, int NH, int S, int E) {
     const float scale = 1.0f / sqrtf(static_cast<float>(E));
-    // Passes over the embedding are blocks of their own; each makes the scores again.
+    // Each part of a long embedding is a block of its own, which makes the scores again.
     dim3 grid((S + QUERIES - 1) / QUERIES, B * NH, (E + PASS - 1) / PASS);
     flash_attention<<<grid, THREADS>>>(Q, K, V, out, S, E, scale);
 }

@@ -4,11 +4,14 @@
 // are on their way into registers, and they are stored to the other buffer afterwards.
 // Each step then costs one barrier, and its loads are hidden behind arithmetic.
 
-static constexpr int TILE = 16;
+static constexpr int BM = 8;
+static constexpr int BN = 16;
 static constexpr int BK = 32;
-static constexpr int COLS = 8;
-static constexpr int THREADS = TILE * COLS;
-static constexpr int PER_THREAD = TILE * BK / THREADS;
+static constexpr int TX = BN / 2;
+static constexpr int TY = BM / 2;
+static constexpr int THREADS = TX * TY;
+static constexpr int X_PER_THREAD = BM * BK / THREADS;
+static constexpr int W_PER_THREAD = BN * BK / THREADS;
 
 __device__ __forceinline__ float mish(float v) {
     // softplus without overflow for large v.
@@ -19,40 +22,44 @@ __device__ __forceinline__ float mish(float v) {
 __global__ void gemm_mish_mish(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int B,
                                int K, int N) {
-    __shared__ float tile_x[2][TILE][BK + 1];
-    __shared__ float tile_w[2][TILE][BK + 1];
+    __shared__ float tile_x[2][BM][BK + 1];
+    __shared__ float tile_w[2][BN][BK + 1];
 
     const int tx = threadIdx.x;
     const int ty = threadIdx.y;
-    const int tid = ty * COLS + tx;
-    const int row0 = blockIdx.y * TILE;
-    const int col0 = blockIdx.x * TILE;
+    const int tid = ty * TX + tx;
+    const int row0 = blockIdx.y * BM;
+    const int col0 = blockIdx.x * BN;
+    const float* x_tile = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(col0) * K;
 
-    float next_x[PER_THREAD];
-    float next_w[PER_THREAD];
+    float next_x[X_PER_THREAD];
+    float next_w[W_PER_THREAD];
     auto fetch = [&](int k0) {
+        const int k = k0 + tid % BK;
         #pragma unroll
-        for (int i = 0; i < PER_THREAD; ++i) {
-            const int at = tid + i * THREADS;
-            const int r = at / BK;
-            const int k = k0 + at % BK;
-            const bool in_x = row0 + r < B && k < K;
-            const bool in_w = col0 + r < N && k < K;
-            next_x[i] = in_x ? x[static_cast<long long>(row0 + r) * K + k] : 0.0f;
-            next_w[i] = in_w ? weight[static_cast<long long>(col0 + r) * K + k] : 0.0f;
+        for (int i = 0; i < X_PER_THREAD; ++i) {
+            const int r = (tid + i * THREADS) / BK;
+            next_x[i] = (row0 + r < B && k < K) ? x_tile[r * K + k] : 0.0f;
+        }
+        #pragma unroll
+        for (int i = 0; i < W_PER_THREAD; ++i) {
+            const int r = (tid + i * THREADS) / BK;
+            next_w[i] = (col0 + r < N && k < K) ? w_tile[r * K + k] : 0.0f;
         }
     };
     auto store = [&](int buffer) {
         #pragma unroll
-        for (int i = 0; i < PER_THREAD; ++i) {
-            const int at = tid + i * THREADS;
-            tile_x[buffer][at / BK][at % BK] = next_x[i];
-            tile_w[buffer][at / BK][at % BK] = next_w[i];
+        for (int i = 0; i < X_PER_THREAD; ++i) {
+            tile_x[buffer][(tid + i * THREADS) / BK][tid % BK] = next_x[i];
+        }
+        #pragma unroll
+        for (int i = 0; i < W_PER_THREAD; ++i) {
+            tile_w[buffer][(tid + i * THREADS) / BK][tid % BK] = next_w[i];
         }
     };
 
-    float acc0 = 0.0f;
-    float acc1 = 0.0f;
+    float acc[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
     int now = 0;
     fetch(0);
     store(now);
@@ -64,9 +71,14 @@ __global__ void gemm_mish_mish(const float* __restrict__ x, const float* __restr
         }
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
-            const float a = tile_x[now][ty][k];
-            acc0 += a * tile_w[now][tx][k];
-            acc1 += a * tile_w[now][tx + COLS][k];
+            const float a0 = tile_x[now][ty][k];
+            const float a1 = tile_x[now][ty + TY][k];
+            const float b0 = tile_w[now][tx][k];
+            const float b1 = tile_w[now][tx + TX][k];
+            acc[0][0] += a0 * b0;
+            acc[0][1] += a0 * b1;
+            acc[1][0] += a1 * b0;
+            acc[1][1] += a1 * b1;
         }
         if (more) {
             store(now ^ 1);
@@ -75,22 +87,22 @@ __global__ void gemm_mish_mish(const float* __restrict__ x, const float* __restr
         }
     }
 
-    const int row = row0 + ty;
-    const int col = col0 + tx;
-    if (row < B) {
-        float* out = y + static_cast<long long>(row) * N;
-        if (col < N) {
-            out[col] = mish(mish(acc0 + bias[col]));
-        }
-        if (col + COLS < N) {
-            out[col + COLS] = mish(mish(acc1 + bias[col + COLS]));
+    #pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const int row = row0 + ty + i * TY;
+        #pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            const int col = col0 + tx + j * TX;
+            if (row < B && col < N) {
+                y[static_cast<long long>(row) * N + col] = mish(mish(acc[i][j] + bias[col]));
+            }
         }
     }
 }
 
 void launch(const float* x, const float* weight, const float* bias, float* y,
             int B, int K, int N) {
-    dim3 block(COLS, TILE);
-    dim3 grid((N + TILE - 1) / TILE, (B + TILE - 1) / TILE);
+    dim3 block(TX, TY);
+    dim3 grid((N + BN - 1) / BN, (B + BM - 1) / BM);
     gemm_mish_mish<<<grid, block>>>(x, weight, bias, y, B, K, N);
 }

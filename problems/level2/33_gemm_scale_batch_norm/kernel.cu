@@ -4,10 +4,10 @@
 // and the normalisation. The statistics take two passes over a column, the second on
 // centred values.
 
-static constexpr int BM = 32;
-static constexpr int BN = 16;
-static constexpr int BK = 16;
-static constexpr int TM = 4;
+static constexpr int BM = 16;
+static constexpr int BN = 8;
+static constexpr int BK = 32;
+static constexpr int TM = 2;
 static constexpr int TN = 2;
 static constexpr int TX = BN / TN;
 static constexpr int TY = BM / TM;
@@ -25,6 +25,8 @@ __global__ void gemm_scale(const float* __restrict__ x, const float* __restrict_
     const int tid = threadIdx.y * TX + threadIdx.x;
     const int row0 = blockIdx.y * BM;
     const int col0 = blockIdx.x * BN;
+    const float* x_tile = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(col0) * K;
 
     float acc[TM][TN] = {};
     for (int k0 = 0; k0 < K; k0 += BK) {
@@ -33,14 +35,14 @@ __global__ void gemm_scale(const float* __restrict__ x, const float* __restrict_
             const int r = i / BK;
             const int k = i % BK;
             const bool exists = row0 + r < B && k0 + k < K;
-            tile_x[k][r] = exists ? x[static_cast<long long>(row0 + r) * K + k0 + k] : 0.0f;
+            tile_x[k][r] = exists ? x_tile[r * K + k0 + k] : 0.0f;
         }
         #pragma unroll
         for (int i = tid; i < BN * BK; i += THREADS) {
             const int c = i / BK;
             const int k = i % BK;
             const bool exists = col0 + c < N && k0 + k < K;
-            tile_w[k][c] = exists ? weight[static_cast<long long>(col0 + c) * K + k0 + k] : 0.0f;
+            tile_w[k][c] = exists ? w_tile[c * K + k0 + k] : 0.0f;
         }
         __syncthreads();
         #pragma unroll

@@ -24,6 +24,8 @@ __global__ void gemm_bias(const float* __restrict__ x, const float* __restrict__
     const int r = tid / BN;
     const int row0 = blockIdx.y * BM;
     const int col0 = blockIdx.x * BN;
+    const float* x_tile = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(col0) * K;
 
     float acc[TM] = {};
     for (int k0 = 0; k0 < K; k0 += BK) {
@@ -31,12 +33,12 @@ __global__ void gemm_bias(const float* __restrict__ x, const float* __restrict__
         #pragma unroll
         for (int i = tid / BK; i < BM; i += THREADS / BK) {
             tile_x[i][tid % BK] =
-                (row0 + i < B && k < K) ? x[static_cast<long long>(row0 + i) * K + k] : 0.0f;
+                (row0 + i < B && k < K) ? x_tile[i * K + k] : 0.0f;
         }
         #pragma unroll
         for (int i = tid / BK; i < BN; i += THREADS / BK) {
             tile_w[i][tid % BK] =
-                (col0 + i < N && k < K) ? weight[static_cast<long long>(col0 + i) * K + k] : 0.0f;
+                (col0 + i < N && k < K) ? w_tile[i * K + k] : 0.0f;
         }
         __syncthreads();
         #pragma unroll

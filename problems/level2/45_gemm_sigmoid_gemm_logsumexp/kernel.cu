@@ -21,6 +21,8 @@ __global__ void gemm_sigmoid(const float* __restrict__ x, const float* __restric
     const int tid = ty * TILE + tx;
     const int row0 = blockIdx.y * TILE;
     const int col0 = blockIdx.x * TILE;
+    const float* x_tile = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(col0) * K;
 
     float sum = 0.0f;
     for (int k0 = 0; k0 < K; k0 += BK) {
@@ -28,9 +30,9 @@ __global__ void gemm_sigmoid(const float* __restrict__ x, const float* __restric
         #pragma unroll
         for (int r = tid / BK; r < TILE; r += THREADS / BK) {
             tile_x[r][tid % BK] =
-                (row0 + r < B && k < K) ? x[static_cast<long long>(row0 + r) * K + k] : 0.0f;
+                (row0 + r < B && k < K) ? x_tile[r * K + k] : 0.0f;
             tile_w[r][tid % BK] =
-                (col0 + r < H && k < K) ? weight[static_cast<long long>(col0 + r) * K + k] : 0.0f;
+                (col0 + r < H && k < K) ? w_tile[r * K + k] : 0.0f;
         }
         __syncthreads();
         #pragma unroll

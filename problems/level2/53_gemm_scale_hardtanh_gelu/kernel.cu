@@ -1,12 +1,12 @@
 // y = gelu(clamp(scaling * (x * weight^T + bias))) in one kernel.
 //
-// A warp makes four rows by 32 columns, a lane per column. The 32 columns' weights pass
+// A warp makes two rows by 32 columns, a lane per column. The 32 columns' weights pass
 // through shared memory, padded against bank conflicts; x needs none, since a lane holds one k of
 // each row and broadcasts it to the warp by a shuffle.
 
 static constexpr int WARP = 32;
 static constexpr int WARPS = 2;
-static constexpr int ROWS = 4;
+static constexpr int ROWS = 2;
 static constexpr unsigned FULL_MASK = 0xffffffffu;
 static constexpr float INV_SQRT_2 = 0.70710678118654752f;
 
@@ -17,20 +17,21 @@ __global__ void gemm_shuffle(const float* __restrict__ x, const float* __restric
     const int lane = threadIdx.x;
     const int col0 = blockIdx.x * WARP;
     const int row0 = (blockIdx.y * WARPS + threadIdx.y) * ROWS;
+    const float* x_rows = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(col0) * K;
 
     float acc[ROWS] = {};
     for (int k0 = 0; k0 < K; k0 += WARP) {
         const int k = k0 + lane;
         for (int c = threadIdx.y; c < WARP; c += WARPS) {
             const bool exists = col0 + c < N && k < K;
-            tile_w[c][lane] =
-                exists ? weight[static_cast<long long>(col0 + c) * K + k] : 0.0f;
+            tile_w[c][lane] = exists ? w_tile[c * K + k] : 0.0f;
         }
         float own[ROWS];
         #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             const bool exists = row0 + r < B && k < K;
-            own[r] = exists ? x[static_cast<long long>(row0 + r) * K + k] : 0.0f;
+            own[r] = exists ? x_rows[r * K + k] : 0.0f;
         }
         __syncthreads();
         #pragma unroll

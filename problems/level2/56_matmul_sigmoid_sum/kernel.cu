@@ -1,14 +1,14 @@
 // y[b] = sum over n of sigmoid(x[b] . weight[n] + bias[n]).
 //
-// A block makes eight features of four rows: 32 dot products, each by a group of eight
+// A block makes four features of four rows: 16 dot products, each by a group of eight
 // lanes that share a stretch of K. The groups' sigmoids are summed per row by shuffles and
 // added to y atomically; y is cleared before.
 
 static constexpr int ROWS = 4;
-static constexpr int FEATURES = 8;
+static constexpr int FEATURES = 4;
 static constexpr int LANES = 8;
 static constexpr int THREADS = ROWS * FEATURES * LANES;
-static constexpr int BK = 64;
+static constexpr int BK = 128;
 static constexpr int PITCH = BK + 1;
 static constexpr unsigned FULL_MASK = 0xffffffffu;
 
@@ -25,19 +25,19 @@ __global__ void linear_sigmoid_sum(const float* __restrict__ x, const float* __r
     const int r = tid / (LANES * FEATURES);
     const int row0 = blockIdx.y * ROWS;
     const int n0 = blockIdx.x * FEATURES;
+    const float* x_tile = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(n0) * K;
 
     float dot = 0.0f;
     for (int k0 = 0; k0 < K; k0 += BK) {
-        // One element of x and two of the weights a thread.
         const int k = k0 + tid % BK;
-        const int staged = tid / BK;
-        tile_x[staged][tid % BK] = (row0 + staged < B && k < K)
-                                       ? x[static_cast<long long>(row0 + staged) * K + k]
-                                       : 0.0f;
         #pragma unroll
-        for (int i = staged; i < FEATURES; i += ROWS) {
-            tile_w[i][tid % BK] =
-                (n0 + i < N && k < K) ? weight[static_cast<long long>(n0 + i) * K + k] : 0.0f;
+        for (int i = tid / BK; i < ROWS; i += THREADS / BK) {
+            tile_x[i][tid % BK] = (row0 + i < B && k < K) ? x_tile[i * K + k] : 0.0f;
+        }
+        #pragma unroll
+        for (int i = tid / BK; i < FEATURES; i += THREADS / BK) {
+            tile_w[i][tid % BK] = (n0 + i < N && k < K) ? w_tile[i * K + k] : 0.0f;
         }
         __syncthreads();
         #pragma unroll

@@ -5,7 +5,7 @@
 // result leaves the block.
 
 static constexpr int GROUP = 16;
-static constexpr int ROWS = 16;
+static constexpr int ROWS = 8;
 static constexpr int BK = 32;
 static constexpr int THREADS = GROUP * ROWS;
 static constexpr unsigned FULL_MASK = 0xffffffffu;
@@ -31,17 +31,20 @@ __global__ void gemm_group_norm(const float* __restrict__ x, const float* __rest
     const int tid = ty * GROUP + tx;
     const int row0 = blockIdx.y * ROWS;
     const int col0 = blockIdx.x * GROUP;
+    const float* x_tile = x + static_cast<long long>(row0) * K;
+    const float* w_tile = weight + static_cast<long long>(col0) * K;
 
     float sum = 0.0f;
     for (int k0 = 0; k0 < K; k0 += BK) {
         const int k = k0 + tid % BK;
         #pragma unroll
         for (int i = tid / BK; i < ROWS; i += THREADS / BK) {
-            tile_x[i][tid % BK] =
-                (row0 + i < B && k < K) ? x[static_cast<long long>(row0 + i) * K + k] : 0.0f;
+            tile_x[i][tid % BK] = (row0 + i < B && k < K) ? x_tile[i * K + k] : 0.0f;
+        }
+        #pragma unroll
+        for (int i = tid / BK; i < GROUP; i += THREADS / BK) {
             // The number of features is a multiple of the group.
-            tile_w[i][tid % BK] =
-                k < K ? weight[static_cast<long long>(col0 + i) * K + k] : 0.0f;
+            tile_w[i][tid % BK] = k < K ? w_tile[i * K + k] : 0.0f;
         }
         __syncthreads();
         #pragma unroll
