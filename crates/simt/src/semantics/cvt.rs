@@ -110,7 +110,7 @@ fn int_to_float(i: &Instr, t: Format, from: Ty) -> Option<Scalar> {
 }
 
 fn float_to_int(i: &Instr, to: Ty, f: Format) -> Option<Scalar> {
-    let (mode, ftz) = (mode(&i.mods), i.mods.ftz);
+    let (mode, ftz) = (mode(&i.mods), i.mods.ftz && f == F32);
     let (lo, hi) = range(to);
     let nan = if f.bits == 64 || to.bits() == 64 { 1 << (to.bits() - 1) } else { 0 };
     Scalar::new(to, &[i.src_ty()?], move |[a, ..]| {
@@ -133,8 +133,8 @@ fn float_to_float(i: &Instr, t: Format, f: Format) -> Option<Scalar> {
 }
 
 fn finish(t: Format, f: Format, mode: Mode, integral: bool, m: &assay_ptx::Mods, a: u64) -> u64 {
-    let flush = m.ftz && (f == F32 || f.bits == 16);
-    let a = if flush { f.flush(a) } else { a };
+    // Only `.f32` operands and results are flushed.
+    let a = if m.ftz && f == F32 { f.flush(a) } else { a };
     let r = if integral && t == f { soft::round_integral(f, mode, a) } else { soft::convert(f, t, mode, a) };
     let r = if m.ftz && t == F32 { t.flush(r) } else { r };
     if m.sat {

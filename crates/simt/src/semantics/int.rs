@@ -98,10 +98,15 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
             let half = m.half;
             Scalar::new(ty, &[ty, ty], move |[a, b, ..]| product24(half, ty, a, b))
         }
-        Op::Mad24 if !m.sat => {
-            let half = m.half;
+        Op::Mad24 => {
+            let (half, sat) = (m.half, m.sat);
             Scalar::new(ty, &[ty, ty, ty], move |[a, b, c, _]| {
-                product24(half, ty, a, b).wrapping_add(c) & 0xffff_ffff
+                let p = product24(half, ty, a, b);
+                if sat {
+                    let r = sext(p, 32) + sext(c, 32);
+                    return r.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as u64 & 0xffff_ffff;
+                }
+                p.wrapping_add(c) & 0xffff_ffff
             })
         }
         Op::Sad => Scalar::new(ty, &[ty, ty, ty], move |[a, b, c, _]| {
@@ -243,17 +248,20 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
             })
         }
         Op::Vabsdiff4 => {
-            let add = m.accumulate;
-            let signed = i.src_ty().is_some_and(Ty::is_signed);
+            // Each of the three types has a sign of its own; `.sat` clamps to the bytes of the result's.
+            let (add, sat) = (m.accumulate, m.sat);
+            let signed = i.types.map(|t| t.is_some_and(Ty::is_signed));
+            let limit = if signed[0] { 127 } else { 255 };
             Scalar::new(Ty::B32, &[Ty::B32, Ty::B32, Ty::B32], move |[a, b, c, _]| {
                 let mut sum = c;
                 let mut bytes = 0;
                 for k in 0..4 {
-                    let v = |x: u64| {
+                    let v = |x: u64, signed: bool| {
                         let x = x >> (8 * k) & 0xff;
                         if signed { sext(x, 8) } else { x as i64 }
                     };
-                    let d = (v(a) - v(b)).unsigned_abs();
+                    let d = (v(a, signed[1]) - v(b, signed[2])).unsigned_abs();
+                    let d = if sat { d.min(limit) } else { d };
                     sum = sum.wrapping_add(d);
                     bytes |= (d & 0xff) << (8 * k);
                 }
