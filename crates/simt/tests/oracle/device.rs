@@ -233,6 +233,7 @@ fn one(loaded: &Arc<Loaded>, k: usize, p: &Program) -> Result<Vec<u64>, String> 
         grid: [1, 1, 1],
         block: [threads as u64, 1, 1],
         dynamic_shared: 0,
+        blocks: &assay_simt::Blocks::All,
         args: &[Arg::Pointer(input, 0), Arg::Pointer(output, 0)],
     });
     if outcome.status != Status::Ok {

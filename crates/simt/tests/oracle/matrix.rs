@@ -191,6 +191,7 @@ fn launch(
         grid: [1, 1, 1],
         block: [32, 1, 1],
         dynamic_shared: 0,
+        blocks: &assay_simt::Blocks::All,
         args: &[Arg::Pointer(a, 0), Arg::Pointer(b, 0)],
     });
     if outcome.status != Status::Ok {
