@@ -5,7 +5,7 @@
 
 static constexpr int TILE = 16;
 static constexpr int TILE_K = 32;
-static constexpr int SPLITS = 64;
+static constexpr int SPLITS = 16;
 static constexpr int VEC = 4;
 // Padding keeps rows 16-byte aligned and off each other's banks.
 static constexpr int PITCH = TILE_K + VEC;

@@ -4,30 +4,9 @@
 // memory into registers, and then into the other shared buffer. One barrier per step.
 
 static constexpr int TILE = 32;
-static constexpr int TILE_K = 16;
+static constexpr int TILE_K = 8;
 static constexpr int SIDE = 16;
 static constexpr int PER_THREAD = TILE / SIDE;
-
-struct Fetched {
-    float a[PER_THREAD];
-    float b[PER_THREAD];
-};
-
-// A thread's share of the tiles from k0 on: two entries of each, zeros beyond the edges.
-__device__ __forceinline__ Fetched fetch(const float* __restrict__ A, const float* __restrict__ B,
-                                         int M, int K, int N, int row0, int col0, int k0) {
-    const int tx = threadIdx.x;
-    const int ty = threadIdx.y;
-    Fetched f;
-    #pragma unroll
-    for (int p = 0; p < PER_THREAD; ++p) {
-        const int row = row0 + ty + p * SIDE;
-        const int col = col0 + tx + p * SIDE;
-        f.a[p] = (row < M && k0 + tx < K) ? A[row * K + k0 + tx] : 0.0f;
-        f.b[p] = (k0 + ty < K && col < N) ? B[(k0 + ty) * N + col] : 0.0f;
-    }
-    return f;
-}
 
 __global__ void matmul_double_buffered(const float* __restrict__ A, const float* __restrict__ B,
                                        float* __restrict__ C, int M, int K, int N) {
@@ -36,25 +15,35 @@ __global__ void matmul_double_buffered(const float* __restrict__ A, const float*
 
     const int tx = threadIdx.x;
     const int ty = threadIdx.y;
+    const int tid = ty * SIDE + tx;
     const int row0 = blockIdx.y * TILE;
     const int col0 = blockIdx.x * TILE;
 
+    // Both tiles have 256 entries: each thread moves one of either.
+    const int a_row = tid / TILE_K;
+    const int a_k = tid % TILE_K;
+    const int b_k = tid / TILE;
+    const int b_col = tid % TILE;
+    const float* a_source = A + (row0 + a_row) * K + a_k;
+    const float* b_source = B + b_k * N + col0 + b_col;
+    const bool row_exists = row0 + a_row < M;
+    const bool col_exists = col0 + b_col < N;
+
     float acc[PER_THREAD][PER_THREAD] = {{0.0f, 0.0f}, {0.0f, 0.0f}};
 
-    Fetched next = fetch(A, B, M, K, N, row0, col0, 0);
+    float next_a = row_exists && a_k < K ? a_source[0] : 0.0f;
+    float next_b = col_exists && b_k < K ? b_source[0] : 0.0f;
     int buffer = 0;
     for (int k0 = 0; k0 < K; k0 += TILE_K) {
-        #pragma unroll
-        for (int p = 0; p < PER_THREAD; ++p) {
-            tile_a[buffer][ty + p * SIDE][tx] = next.a[p];
-            tile_b[buffer][ty][tx + p * SIDE] = next.b[p];
-        }
+        tile_a[buffer][a_row][a_k] = next_a;
+        tile_b[buffer][b_k][b_col] = next_b;
         // Also keeps a fast warp from overwriting, a step later, what a slow one reads.
         __syncthreads();
 
-        if (k0 + TILE_K < K) {
-            next = fetch(A, B, M, K, N, row0, col0, k0 + TILE_K);
-        }
+        const int k1 = k0 + TILE_K;
+        next_a = row_exists && k1 + a_k < K ? a_source[k1] : 0.0f;
+        next_b = col_exists && k1 + b_k < K ? b_source[k1 * N] : 0.0f;
+
         #pragma unroll
         for (int k = 0; k < TILE_K; ++k) {
             const float a0 = tile_a[buffer][ty][k];
