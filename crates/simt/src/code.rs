@@ -289,6 +289,8 @@ pub(crate) struct Code {
     pub(crate) locs: Vec<Option<Loc>>,
     /// A fresh frame: zeros and constants.
     pub(crate) template: Vec<u8>,
+    /// Some register may be read before it is written, so that it matters what a fresh frame holds.
+    pub(crate) unset: bool,
     /// Where parameters and results are (device functions).
     pub(crate) params: Vec<Home>,
     pub(crate) returns: Vec<Home>,

@@ -103,8 +103,9 @@ pub(crate) fn defs_uses(i: &Instr) -> (Vec<usize>, Vec<usize>) {
     (defs, uses)
 }
 
-/// First and last instruction at which each register is live; `None` for one that is never named.
-pub(crate) fn intervals(f: &Function) -> Vec<Option<(usize, usize)>> {
+/// First and last instruction at which each register is live (`None` for one that is never named), and whether some
+/// register may be read before it is written.
+pub(crate) fn intervals(f: &Function) -> (Vec<Option<(usize, usize)>>, bool) {
     let (n, regs) = (f.body.len(), f.registers.len());
     // Blocks: leaders are targets and what follows a transfer.
     let mut leader = vec![false; n + 1];
@@ -181,7 +182,8 @@ pub(crate) fn intervals(f: &Function) -> Vec<Option<(usize, usize)>> {
             defs.iter().chain(uses).for_each(|r| touch(*r, k));
         }
     }
-    out
+    let unset = live_in.first().is_some_and(|s| s.0.iter().any(|w| *w != 0));
+    (out, unset)
 }
 
 /// Assigns slots: `width(r)` units each (0: none). Returns the unit of each register and the number of units.

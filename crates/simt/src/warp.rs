@@ -71,6 +71,8 @@ pub(crate) enum Event {
     Join,
     /// A memory access that the fast paths cannot do, or that a detector wants to see.
     Memory,
+    /// `bar.sync` for the whole block, which does nothing else; its number is in `e`.
+    Barrier,
     /// Anything the cold table describes: barriers, warp operations, calls, exits, traps.
     Cold,
 }

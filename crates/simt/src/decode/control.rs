@@ -48,7 +48,16 @@ impl Decoder<'_, '_> {
             None => None,
         };
         let aligned = i.mods.aligned;
+        let simple = red.is_none() && count.is_none() && i.op == Op::BarSync && aligned;
+        let number = match rest.first() {
+            Some(Operand::Imm(v)) if simple => v.bits_for(Ty::U32).filter(|n| *n < 16),
+            _ => None,
+        };
         self.emit_cold(Cold::Bar(BarOp { id, count, arrive: i.op == Op::BarArrive, red, aligned }));
+        if let (Some(n), Some(e)) = (number, self.out.last_mut()) {
+            e.d.f = control::barrier;
+            e.d.e = n as u32;
+        }
         Ok(())
     }
 

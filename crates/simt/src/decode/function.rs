@@ -214,6 +214,8 @@ impl<'m> Decoder<'_, 'm> {
             checked,
             lines,
             locs,
+            // The carry flag is not among the registers that the analysis follows.
+            unset: self.frame.unset || self.cold.iter().any(|c| matches!(c, Cold::Carry(_))),
             template: self.frame.template(),
             params: homes(&f.params, &self.local.params),
             returns: homes(&f.returns, &self.local.returns),

@@ -27,6 +27,8 @@ pub(crate) struct Frame {
     pub(crate) registers: Vec<Slot>,
     /// Where each register is live: first and last instruction.
     pub(crate) spans: Vec<Option<(usize, usize)>>,
+    /// Some register may be read before it is written.
+    pub(crate) unset: bool,
     /// The carry flag.
     pub(crate) flag: u32,
     end: u32,
@@ -39,7 +41,7 @@ impl Frame {
     /// Packs the registers of `f`; `None` if there is one wider than 64 bits or they are too many.
     pub(crate) fn new(f: &Function) -> Option<Frame> {
         let kinds: Vec<Kind> = f.registers.iter().map(|r| kind_of(r.ty)).collect::<Option<_>>()?;
-        let spans = liveness::intervals(f);
+        let (spans, unset) = liveness::intervals(f);
         // Each width has slots of its own: lane k of a wide register overlaps lanes 2k and 2k + 1 of a narrow one, and
         // a fragment that is behind another must not touch what the other one's lanes hold.
         let of = |kind: Kind, units: u32| {
@@ -68,6 +70,7 @@ impl Frame {
         (end < 1 << 28).then_some(Frame {
             registers,
             spans,
+            unset,
             flag,
             end,
             constants: BTreeMap::new(),

@@ -50,6 +50,7 @@ impl Exec<'_> {
             b.count = count;
         }
         b.aligned &= op.aligned;
+        b.reduces |= op.red.is_some();
         b.popc += popc.count_ones();
         b.all &= popc == f.mask;
         b.any |= popc != 0;
@@ -74,6 +75,32 @@ impl Exec<'_> {
             return Step::Ended;
         }
         if op.arrive { Step::Go(at + 1) } else { Step::Repick }
+    }
+
+    /// The common arrival: a warp whose living lanes are together waits at a barrier for the whole block, as
+    /// [`Exec::arrive`] would have it. False, and nothing is done, if it is not that simple.
+    pub(super) fn wait(&mut self, slot: usize, wi: usize, at: u32) -> bool {
+        let block = &mut self.blocks[slot];
+        let warps = block.warps.len();
+        let ws = &mut block.warps[wi];
+        let [f] = &mut ws.fragments[..] else { return false };
+        // SAFETY: the event left `at` in `w` at an instruction of `control::barrier`, with the number in `e`.
+        let id = unsafe { (*ws.w.at).e };
+        ws.w.fuel -= 1;
+        let b = &mut block.barriers[id as usize];
+        if block.open >> id & 1 == 0 {
+            block.open |= 1 << id;
+            b.begin(warps);
+        }
+        b.waiting[wi] |= f.mask;
+        b.waiters += f.mask.count_ones();
+        // As a predicate that holds nowhere, if others wait for a reduction.
+        b.all = false;
+        (f.state, f.pc) = (State::Barrier(id as u8), at);
+        if self.is_complete(slot, id as usize) {
+            self.complete_barriers(slot);
+        }
+        true
     }
 
     /// Lets go everyone who waits at a barrier that is complete.
@@ -140,7 +167,8 @@ impl Exec<'_> {
                     continue;
                 }
                 let code = &kernel.codes[ws.frames[f.frame as usize].code as usize];
-                if let crate::code::Cold::Bar(op) = &code.cold[code.plain[f.pc as usize].aux as usize]
+                if b.reduces
+                    && let crate::code::Cold::Bar(op) = &code.cold[code.plain[f.pc as usize].aux as usize]
                     && let Some((mode, _, dest)) = op.red
                 {
                     let v = match mode {

@@ -186,7 +186,13 @@ impl Exec<'_> {
             let lanes = shape.threads - (wi * LANES) as u64;
             let mut ws = std::mem::replace(&mut self.blocks[slot].warps[wi], state::WarpState::new());
             ws.start(self.kernel, lanes.min(32) as u32);
-            refill_frame(&mut ws.frames[0].regs, &mut ws.image, code, &shape, &self.blocks[slot], wi);
+            // Classes of addresses are told from older ones by the generation: before that comes round they all go.
+            let whole = ws.w.generation > u32::MAX / 2;
+            if whole {
+                ws.w.generation = 1;
+            }
+            let regs = &mut ws.frames[0].regs;
+            refill_frame(regs, &mut ws.image, code, &shape, &self.blocks[slot], wi, whole);
             let local = code.local_bytes as usize * LANES;
             if ws.local.len() < local {
                 ws.local = crate::memory::Bytes::zeroed(local);
@@ -436,7 +442,15 @@ impl Exec<'_> {
                             break;
                         }
                     }
-                    Event::Cold | Event::None => {
+                    Event::Barrier if self.wait(slot, wi, at) => {
+                        let block = &mut self.blocks[slot];
+                        if !block.active {
+                            return true;
+                        }
+                        break;
+                    }
+                    Event::Barrier | Event::Cold | Event::None => {
+                        let w = &mut self.blocks[slot].warps[wi].w;
                         w.fuel -= 1;
                         match self.cold(slot, wi, fi, ci, at) {
                             Step::Go(next) => pc = next,

@@ -74,6 +74,8 @@ pub(crate) struct Barrier {
     /// How many lanes wait in all, and whether any arrived without waiting.
     pub(crate) waiters: u32,
     pub(crate) any_arrived: bool,
+    /// Some waiter wants a reduction's result.
+    pub(crate) reduces: bool,
     /// Threads that make it complete, if the instruction says it.
     pub(crate) count: Option<u64>,
     /// Running `popc`, `and`, `or` of the predicates.
@@ -90,7 +92,7 @@ impl Barrier {
             list.clear();
             list.resize(warps, 0);
         }
-        (self.waiters, self.any_arrived, self.count) = (0, false, None);
+        (self.waiters, self.any_arrived, self.reduces, self.count) = (0, false, false, None);
         (self.popc, self.all, self.any, self.aligned) = (0, true, false, true);
     }
 }
@@ -197,10 +199,11 @@ fn of_block(s: Special) -> bool {
 pub(crate) fn fill_frame(regs: &mut Bytes, code: &Code, shape: &Shape, block: &Block, warp: usize) {
     let bytes = regs.as_mut_slice();
     bytes[..code.template.len()].copy_from_slice(&code.template);
-    fill_specials(bytes, code, shape, block, warp, |_| true);
+    fill_specials(bytes, code, shape, block, warp);
 }
 
-/// Fills the entry's frame of a warp for another block: `image` is what the first block's was.
+/// Fills the entry's frame of a warp for another block: `image` is what the first block's was. `whole`: also registers
+/// that the kernel writes before it reads them.
 pub(crate) fn refill_frame(
     regs: &mut Bytes,
     image: &mut Vec<u8>,
@@ -208,6 +211,7 @@ pub(crate) fn refill_frame(
     shape: &Shape,
     block: &Block,
     warp: usize,
+    whole: bool,
 ) {
     if image.is_empty() {
         fill_frame(regs, code, shape, block, warp);
@@ -215,19 +219,28 @@ pub(crate) fn refill_frame(
         return;
     }
     let bytes = regs.as_mut_slice();
-    bytes.copy_from_slice(image);
-    fill_specials(bytes, code, shape, block, warp, of_block);
+    if whole || code.unset {
+        bytes.copy_from_slice(image);
+    }
+    // These are the same in all lanes.
+    for (s, at, kind) in code.specials.iter().filter(|(s, ..)| of_block(*s)) {
+        let at = *at as usize;
+        let v = special(*s, shape, block, warp, 0);
+        match kind {
+            Kind::W32 => fill(&mut bytes[at..at + 128], (v as u32).to_le_bytes()),
+            Kind::W64 => fill(&mut bytes[at..at + 256], v.to_le_bytes()),
+            Kind::Pred => fill(&mut bytes[at..at + 4], (0u32.wrapping_sub(v as u32 & 1)).to_le_bytes()),
+        }
+    }
 }
 
-fn fill_specials(
-    bytes: &mut [u8],
-    code: &Code,
-    shape: &Shape,
-    block: &Block,
-    warp: usize,
-    which: impl Fn(Special) -> bool,
-) {
-    for (s, at, kind) in code.specials.iter().filter(|(s, ..)| which(*s)) {
+/// Repeats `value`.
+fn fill<const N: usize>(bytes: &mut [u8], value: [u8; N]) {
+    bytes.as_chunks_mut::<N>().0.fill(value);
+}
+
+fn fill_specials(bytes: &mut [u8], code: &Code, shape: &Shape, block: &Block, warp: usize) {
+    for (s, at, kind) in &code.specials {
         let at = *at as usize;
         match kind {
             Kind::W32 => {

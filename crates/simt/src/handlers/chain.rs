@@ -50,29 +50,44 @@ unsafe fn words<const UNIT: bool>(p: *const u8) -> [f32; HALF] {
     }
 }
 
+/// The bits, NaNs being the canonical one. A NaN stays one through all steps, whichever it is, so that once is enough.
 #[inline(always)]
-unsafe fn half<S: Simd, const A: bool, const B: bool>(
+fn canonical(sum: &[f32; HALF]) -> [u32; HALF] {
+    let mut r = [0u32; HALF];
+    for k in 0..HALF {
+        let bits = sum[k].to_bits();
+        r[k] = if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff_ffff } else { bits };
+    }
+    r
+}
+
+/// All steps of both half-warps side by side: each sum waits for its last addition, so four vectors in flight are
+/// better than two.
+#[inline(always)]
+unsafe fn products<S: Simd, const A: bool, const B: bool>(
     acc: *const f32,
     out: *mut u32,
     steps: &[(u32, u32)],
-    a: *const u8,
-    b: *const u8,
+    a: [*const u8; 2],
+    b: [*const u8; 2],
 ) {
-    // SAFETY: the caller checked all offsets of both; `acc` and `out` are halves of registers.
+    // SAFETY: the caller checked all offsets of both; `acc` and `out` are registers.
     unsafe {
-        let mut sum: [f32; HALF] = *acc.cast();
+        let mut low: [f32; HALF] = *acc.cast();
+        let mut high: [f32; HALF] = *acc.add(HALF).cast();
         for (x, y) in steps {
-            let (u, v) = (words::<A>(a.add(*x as usize)), words::<B>(b.add(*y as usize)));
+            let (x, y) = (*x as usize, *y as usize);
+            let (u, v) = (words::<A>(a[0].add(x)), words::<B>(b[0].add(y)));
             for k in 0..HALF {
-                sum[k] = fma32::<S>(u[k], v[k], sum[k]);
+                low[k] = fma32::<S>(u[k], v[k], low[k]);
+            }
+            let (u, v) = (words::<A>(a[1].add(x)), words::<B>(b[1].add(y)));
+            for k in 0..HALF {
+                high[k] = fma32::<S>(u[k], v[k], high[k]);
             }
         }
-        let mut r = [0u32; HALF];
-        for k in 0..HALF {
-            let bits = sum[k].to_bits();
-            r[k] = if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff_ffff } else { bits };
-        }
-        *out.cast() = r;
+        *out.cast() = canonical(&low);
+        *out.add(HALF).cast() = canonical(&high);
     }
 }
 
@@ -103,15 +118,12 @@ unsafe fn chain<S: Simd>(w: &mut Warp, d: &Decoded) -> *const Decoded {
         }
         let (acc, out): (*const f32, *mut u32) = (w.r32(d.c).cast(), w.r32(d.d));
         let at = |address: u64| w.shared.add(address as usize).cast_const();
-        for h in 0..2 {
-            let (acc, out) = (acc.add(HALF * h), out.add(HALF * h));
-            let (p, q) = if h == 0 { (at(a.low), at(b.low)) } else { (at(a.high), at(b.high)) };
-            match (a.kind == 1, b.kind == 1) {
-                (true, true) => half::<S, true, true>(acc, out, &op.steps, p, q),
-                (true, false) => half::<S, true, false>(acc, out, &op.steps, p, q),
-                (false, true) => half::<S, false, true>(acc, out, &op.steps, p, q),
-                (false, false) => half::<S, false, false>(acc, out, &op.steps, p, q),
-            }
+        let (p, q) = ([at(a.low), at(a.high)], [at(b.low), at(b.high)]);
+        match (a.kind == 1, b.kind == 1) {
+            (true, true) => products::<S, true, true>(acc, out, &op.steps, p, q),
+            (true, false) => products::<S, true, false>(acc, out, &op.steps, p, q),
+            (false, true) => products::<S, false, true>(acc, out, &op.steps, p, q),
+            (false, false) => products::<S, false, false>(acc, out, &op.steps, p, q),
         }
         std::ptr::from_ref(d).add(1 + op.len as usize)
     }

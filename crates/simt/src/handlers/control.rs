@@ -31,3 +31,11 @@ pub(crate) unsafe fn branch_if(w: &mut Warp, d: &Decoded) -> *const Decoded {
         w.stop(d, Event::Split { taken })
     }
 }
+
+/// `bar.sync` of all threads at the barrier `e`.
+///
+/// # Safety
+/// As for every handler.
+pub(crate) unsafe fn barrier(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    w.stop(d, Event::Barrier)
+}
