@@ -165,14 +165,14 @@ impl<'m> Decoder<'_, 'm> {
         for (k, e) in old.into_iter().enumerate() {
             if let Some(c) = chains.get(&k) {
                 let mut d = self.blank();
-                d.f = chain::pair().pick(self.cx.variant);
+                d.f = chain::pair(false).pick(self.cx.variant);
                 (d.a, d.b, d.class, d.e) = (c.bases.0, c.bases.1, c.classes.0, c.classes.1);
                 (d.c, d.d) = (c.addend, c.dest);
                 d.aux = self.cold.len() as u32;
                 self.cold.push(Cold::Chain(c.op.clone()));
                 self.out.push(Emitted {
                     d,
-                    checked: Some(generic::nothing),
+                    checked: Some(chain::pair(true).pick(self.cx.variant)),
                     origin: e.origin,
                     tag: Tag::Other,
                     wrapped: false,

@@ -79,16 +79,16 @@ pub(crate) fn chains(
             continue;
         };
         let (a, b) = (first.a, first.b);
-        let mut steps = vec![(a.1 as u32, b.1 as u32)];
+        let mut steps = vec![(a.1 as u32, b.1 as u32, false)];
         let (mut dest, mut reg) = (first.dest, first.reg);
         let mut at = k + 3;
         while steps.len() < MAX_STEPS
             && let Some(next) = step(at)
         {
             let offsets = if (next.a.0, next.b.0) == (a.0, b.0) {
-                (next.a.1 as u32, next.b.1 as u32)
+                (next.a.1 as u32, next.b.1 as u32, false)
             } else if (next.b.0, next.a.0) == (a.0, b.0) {
-                (next.b.1 as u32, next.a.1 as u32)
+                (next.b.1 as u32, next.a.1 as u32, true)
             } else {
                 break;
             };
@@ -158,7 +158,7 @@ mod tests {
         let c = &found[&0];
         assert_eq!(
             (found.len(), &c.op.steps[..], c.addend, c.dest),
-            (1, &[(0, 64), (4, 128), (8, 192)][..], 90, 90)
+            (1, &[(0, 64, false), (4, 128, true), (8, 192, false)][..], 90, 90)
         );
         assert_eq!((c.op.most, c.op.len), ((8, 192), 9));
         // The second sum is read later: the chain stops before the third step.

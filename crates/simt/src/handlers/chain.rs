@@ -7,6 +7,7 @@
 use crate::code::Cold;
 use crate::cpu::{Portable, Simd, Wide, fma32};
 use crate::lanes::Pair;
+use crate::sanitize::shadow::{Side, Steps};
 use crate::warp::{Class, Decoded, Event, Phase, Warp, next};
 
 use super::memory::{Shared, Space, classify32};
@@ -16,8 +17,8 @@ const HALF: usize = 16;
 /// What a chain does, beside the registers in its instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct ChainOp {
-    /// Offsets from the two address registers, multiples of 4, not negative.
-    pub(crate) steps: Vec<(u32, u32)>,
+    /// Offsets from the two address registers, multiples of 4, not negative; whether the second load comes first.
+    pub(crate) steps: Vec<(u32, u32, bool)>,
     /// Largest offsets.
     pub(crate) most: (u32, u32),
     /// The class of the register is known already.
@@ -67,7 +68,7 @@ fn canonical(sum: &[f32; HALF]) -> [u32; HALF] {
 unsafe fn products<S: Simd, const A: bool, const B: bool>(
     acc: *const f32,
     out: *mut u32,
-    steps: &[(u32, u32)],
+    steps: &[(u32, u32, bool)],
     a: [*const u8; 2],
     b: [*const u8; 2],
 ) {
@@ -75,7 +76,7 @@ unsafe fn products<S: Simd, const A: bool, const B: bool>(
     unsafe {
         let mut low: [f32; HALF] = *acc.cast();
         let mut high: [f32; HALF] = *acc.add(HALF).cast();
-        for (x, y) in steps {
+        for (x, y, _) in steps {
             let (x, y) = (*x as usize, *y as usize);
             let (u, v) = (words::<A>(a[0].add(x)), words::<B>(b[0].add(y)));
             for k in 0..HALF {
@@ -94,7 +95,7 @@ unsafe fn products<S: Simd, const A: bool, const B: bool>(
 /// # Safety
 /// As for every handler.
 #[inline(always)]
-unsafe fn chain<S: Simd>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+unsafe fn chain<S: Simd, const CHECK: bool>(w: &mut Warp, d: &Decoded) -> *const Decoded {
     // SAFETY: registers, slots and the cold index are the decoder's; memory is checked before it is touched.
     unsafe {
         let Cold::Chain(op) = &*w.cold.add(d.aux as usize) else { return next(d) };
@@ -116,6 +117,19 @@ unsafe fn chain<S: Simd>(w: &mut Warp, d: &Decoded) -> *const Decoded {
         if !fits(&a, op.most.0) || !fits(&b, op.most.1) {
             return next(d);
         }
+        if CHECK {
+            let side = |c: &Class| Side { at: [c.low, c.high], unit: c.kind == 1 };
+            let at = (std::ptr::from_ref(d) as usize).wrapping_sub(w.code as usize) / size_of::<Decoded>();
+            let reads = Steps {
+                steps: &raw const op.steps[..],
+                sides: [side(&a), side(&b)],
+                thread: w.first_thread,
+                site: w.first_site.wrapping_add(at as u32).wrapping_add(1),
+            };
+            if !(*w.view).shared_steps(reads, [op.most.0, op.most.1]) {
+                return next(d);
+            }
+        }
         let (acc, out): (*const f32, *mut u32) = (w.r32(d.c).cast(), w.r32(d.d));
         let at = |address: u64| w.shared.add(address as usize).cast_const();
         let (p, q) = ([at(a.low), at(a.high)], [at(b.low), at(b.high)]);
@@ -132,19 +146,23 @@ unsafe fn chain<S: Simd>(w: &mut Warp, d: &Decoded) -> *const Decoded {
 /// # Safety
 /// As for every handler, on a processor for which [`crate::cpu::wide_available`] is true.
 #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"))]
-unsafe fn chain_wide(w: &mut Warp, d: &Decoded) -> *const Decoded {
+unsafe fn chain_wide<const CHECK: bool>(w: &mut Warp, d: &Decoded) -> *const Decoded {
     // SAFETY: the same promise.
-    unsafe { chain::<Wide>(w, d) }
+    unsafe { chain::<Wide, CHECK>(w, d) }
 }
 
 /// # Safety
 /// As for every handler.
-unsafe fn chain_portable(w: &mut Warp, d: &Decoded) -> *const Decoded {
+unsafe fn chain_portable<const CHECK: bool>(w: &mut Warp, d: &Decoded) -> *const Decoded {
     // SAFETY: the same promise.
-    unsafe { chain::<Portable>(w, d) }
+    unsafe { chain::<Portable, CHECK>(w, d) }
 }
 
-/// Both variants.
-pub(crate) fn pair() -> Pair {
-    Pair { wide: chain_wide, portable: chain_portable }
+/// Both variants, without or with detectors.
+pub(crate) fn pair(check: bool) -> Pair {
+    if check {
+        Pair { wide: chain_wide::<true>, portable: chain_portable::<true> }
+    } else {
+        Pair { wide: chain_wide::<false>, portable: chain_portable::<false> }
+    }
 }

@@ -122,6 +122,9 @@ struct Slot {
     epoch: u32,
     shadow: SharedShadow,
     threads: Vec<Thread>,
+    /// Some thread has more than its start, and knows or awaits something.
+    touched: bool,
+    knowing: bool,
     /// Known to all threads since the last whole barrier.
     know: Shared,
     /// Contributions of threads that arrived at a barrier without waiting.
@@ -222,8 +225,11 @@ impl Races {
         let s = &mut self.slots[slot];
         s.linear = linear;
         s.epoch = 1;
-        s.threads.clear();
-        s.threads.resize(threads as usize, Thread::default());
+        if s.touched || s.threads.len() as u64 != threads {
+            s.threads.clear();
+            s.threads.resize(threads as usize, Thread::default());
+        }
+        (s.touched, s.knowing) = (false, false);
         s.know = Shared::default();
         s.arrivals.clear();
         let h = &mut s.shadow;
@@ -232,6 +238,8 @@ impl Races {
             list.resize(words, 0);
         }
         let v = &mut self.views[slot];
+        v.forget();
+        v.soil();
         v.write = h.write.as_mut_ptr();
         v.read = h.read.as_mut_ptr();
         v.write_site = h.write_site.as_mut_ptr();
@@ -244,13 +252,19 @@ impl Races {
         v.block = (linear + 1) & u64::from(u32::MAX);
         v.regions = self.region_views.as_ptr();
         v.region_count = self.region_views.len() as u64;
-        self.wide.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
-        self.syncs.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
+        if !self.wide.is_empty() {
+            self.wide.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
+        }
+        if !self.syncs.is_empty() {
+            self.syncs.retain(|k, _| !matches!(k, Key::Shared(s, _) if *s == slot));
+        }
     }
 
     /// Compact clocks do not tell what comes next in this epoch from what came before.
     fn go_exact(&mut self, slot: usize) {
+        self.views[slot].catch_up();
         self.views[slot].exact = true;
+        (self.slots[slot].touched, self.slots[slot].knowing) = (true, true);
     }
 
     fn lanes(warp: usize, mask: u32, threads: usize) -> impl Iterator<Item = usize> {
@@ -309,27 +323,32 @@ impl Races {
     /// A barrier opens for the threads that wait.
     pub(crate) fn barrier(&mut self, slot: usize, id: usize, waiting: &[u32], whole: bool) {
         let n = self.slots[slot].threads.len();
-        let lanes: Vec<usize> = waiting.iter().enumerate().flat_map(|(w, m)| Self::lanes(w, *m, n)).collect();
+        let lanes = || waiting.iter().enumerate().flat_map(|(w, m)| Self::lanes(w, *m, n));
         if whole {
             let s = &mut self.slots[slot];
-            let mut know = std::mem::take(&mut s.know);
-            for &t in &lanes {
-                let th = &mut s.threads[t];
-                know.join(&th.know);
-                know.join(&th.pending);
-                th.know = Shared::default();
-                th.pending = Shared::default();
+            if s.knowing {
+                let mut know = std::mem::take(&mut s.know);
+                for t in lanes() {
+                    let th = &mut s.threads[t];
+                    know.join(&th.know);
+                    know.join(&th.pending);
+                    th.know = Shared::default();
+                    th.pending = Shared::default();
+                }
+                s.know = know;
+                s.knowing = s.threads.iter().any(|t| !t.know.is_empty() || !t.pending.is_empty());
             }
-            s.know = know;
             s.epoch += 1;
             // Everything in the block is ordered now, so compact clocks are enough again; beyond the largest epoch
             // they never are.
             let v = &mut self.views[slot];
+            v.forget();
             v.epoch = s.epoch.min(MAX_EPOCH);
             v.exact = s.epoch >= MAX_EPOCH || s.linear >= u64::from(u32::MAX);
             return;
         }
         self.go_exact(slot);
+        let lanes: Vec<usize> = lanes().collect();
         let mut joint = self.slots[slot].arrivals.remove(&id).unwrap_or_default();
         for &t in &lanes {
             joint.join(&self.knowledge(slot, t));
@@ -402,6 +421,10 @@ impl Races {
             Where::Global { region, .. } => Key::Global(region, word),
             _ => Key::Shared(a.slot, word),
         };
+        if let Where::Shared { .. } = a.place {
+            self.views[a.slot].catch_up();
+            self.views[a.slot].soil();
+        }
         let mut found = None;
         let end = base + a.size;
         let mut at = base;
@@ -663,6 +686,7 @@ impl Races {
             let visible = sync.block.is_none_or(|b| b == me);
             if visible && !sync.know.is_empty() {
                 let know = sync.know.clone();
+                (self.slots[a.slot].touched, self.slots[a.slot].knowing) = (true, true);
                 let foreign = know.get().is_some_and(|k| k.blocks.keys().any(|b| *b != me));
                 let th = &mut self.slots[a.slot].threads[t];
                 if acquires {
@@ -699,5 +723,252 @@ impl Races {
             }
             None => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shadow::{Run, Side, Steps};
+    use super::super::{CopyPhase, InitMap};
+    use super::*;
+
+    const WORDS: u64 = 96;
+    const THREADS: u64 = 64;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 11) % n
+        }
+    }
+
+    /// What a warp does to shared memory.
+    #[derive(Clone, Debug)]
+    enum Deed {
+        Read(Run, bool),
+        Write(Run),
+        Steps(usize, [u64; 2], [bool; 2], u32, u32),
+        Byte { thread: u64, offset: u64, kind: AccessKind },
+        Barrier,
+        WarpSync(usize),
+    }
+
+    fn deed(r: &mut Random, site: u32, calm: bool) -> Deed {
+        let warp = r.below(2) as u32;
+        let first = warp * 32 + 16 * r.below(2) as u32;
+        match r.below(if calm { 40 } else { 16 }) {
+            0 => Deed::Byte {
+                thread: r.below(THREADS),
+                offset: r.below(WORDS * 4 - 4),
+                kind: [AccessKind::Read, AccessKind::Write, AccessKind::Atomic][r.below(3) as usize],
+            },
+            1 if !calm => Deed::WarpSync(warp as usize),
+            1..4 => Deed::Barrier,
+            4..7 => {
+                let each = 1 << r.below(2);
+                let word = r.below(WORDS - 16 * u64::from(each));
+                Deed::Write(Run { word, thread: first, lanes: 16, each, site })
+            }
+            7..10 => {
+                let sides = [0; 2].map(|_| 4 * r.below(WORDS - 24));
+                Deed::Steps(r.below(3) as usize, sides, [0; 2].map(|_| r.below(2) == 0), warp * 32, site)
+            }
+            k => {
+                let same = k % 2 == 0;
+                let each = 1 << r.below(2);
+                let word = r.below(WORDS - 16 * u64::from(each));
+                Deed::Read(Run { word, thread: first, lanes: 16, each, site }, same)
+            }
+        }
+    }
+
+    const STEPS: [&[(u32, u32, bool)]; 3] = [
+        &[(0, 0, false), (4, 8, true)],
+        &[(0, 16, true), (4, 12, false), (8, 8, false), (28, 0, true)],
+        &[(0, 0, false), (0, 0, true), (16, 28, false)],
+    ];
+
+    /// How a detector is driven.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    enum Drive {
+        /// As it is.
+        Late,
+        /// Every read is noted at once.
+        AtOnce,
+    }
+
+    struct Rig {
+        races: Races,
+        drive: Drive,
+    }
+
+    impl Rig {
+        fn new(drive: Drive) -> Rig {
+            let mut races = Races::new(THREADS, &[], &mut InitMap::default());
+            races.start_block(0, 3, WORDS as usize * 4, THREADS);
+            // Every word was written before; otherwise the quick path leaves it to the exact one.
+            (0..WORDS).for_each(|w| {
+                races.full(0, w, true);
+            });
+            Rig { races, drive }
+        }
+
+        fn exactly(
+            &mut self,
+            thread: u64,
+            offset: u64,
+            size: u64,
+            kind: AccessKind,
+            site: u32,
+        ) -> Option<Other> {
+            self.races.access(&Access {
+                slot: 0,
+                warp: thread as usize / 32,
+                lane: thread as usize % 32,
+                place: Where::Shared { offset },
+                size,
+                kind,
+                strong: kind == AccessKind::Atomic,
+                semantics: None,
+                scope: None,
+                copy: CopyPhase::None,
+                site,
+            })
+        }
+
+        fn run(&mut self, r: Run, same: bool, kind: AccessKind) -> Vec<Option<Other>> {
+            let quick = {
+                // SAFETY: the view is that of the block that was started; the words are within it.
+                unsafe {
+                    let v = &*self.races.view(0);
+                    match (kind, same) {
+                        (AccessKind::Write, _) => v.shared_write(r),
+                        (_, true) => v.shared_broadcast(r),
+                        (_, false) => v.shared_read(r),
+                    }
+                }
+            };
+            if quick {
+                return vec![None; 16];
+            }
+            let lane = |k: u64| (r.word + if same { 0 } else { k * u64::from(r.each) }) * 4;
+            (0..16)
+                .map(|k| self.exactly(u64::from(r.thread) + k, lane(k), 4 * u64::from(r.each), kind, r.site))
+                .collect()
+        }
+
+        fn go(&mut self, d: &Deed, site: u32) -> Vec<Option<Other>> {
+            let out = match *d {
+                Deed::Read(r, same) => self.run(r, same, AccessKind::Read),
+                Deed::Write(r) => self.run(r, false, AccessKind::Write),
+                Deed::Steps(which, at, unit, thread, site) => {
+                    let list = STEPS[which];
+                    let sides = [0, 1].map(|k| Side { at: [at[k], at[k] + 4 * (k as u64)], unit: unit[k] });
+                    let quick = {
+                        let s = Steps { steps: &raw const *list, sides, thread, site };
+                        // SAFETY: as above.
+                        unsafe { (*self.races.view(0)).shared_steps(s, [28, 28]) }
+                    };
+                    let mut found = Vec::new();
+                    if !quick {
+                        for (k, (x, y, swapped)) in list.iter().enumerate() {
+                            let loads = if *swapped { [(1, *y), (0, *x)] } else { [(0, *x), (1, *y)] };
+                            for (nth, (side, offset)) in loads.into_iter().enumerate() {
+                                let site = site + 3 * k as u32 + nth as u32;
+                                let halves = [0u64, 1].map(|half| Run {
+                                    word: (at[side] + 4 * side as u64 * half + u64::from(offset)) / 4,
+                                    thread: thread + 16 * half as u32,
+                                    lanes: 16,
+                                    each: 1,
+                                    site,
+                                });
+                                for r in halves {
+                                    found.extend(self.run(r, !unit[side], AccessKind::Read));
+                                }
+                            }
+                        }
+                    }
+                    found.resize(16 * 4 * list.len(), None);
+                    found
+                }
+                Deed::Byte { thread, offset, kind } => {
+                    let (offset, size) =
+                        if kind == AccessKind::Atomic { (offset / 4 * 4, 4) } else { (offset, 1) };
+                    vec![self.exactly(thread, offset, size, kind, site)]
+                }
+                Deed::Barrier => {
+                    self.races.barrier(0, 0, &[u32::MAX; 2], true);
+                    vec![]
+                }
+                Deed::WarpSync(w) => {
+                    self.races.warp_sync(0, w, u32::MAX);
+                    vec![]
+                }
+            };
+            if self.drive == Drive::AtOnce {
+                // SAFETY: as above.
+                let v = unsafe { &*self.races.view(0) };
+                v.catch_up();
+                v.soil();
+            }
+            out
+        }
+
+        fn history(&self, word: u64) -> Option<String> {
+            let wide = self.races.expand(Key::Shared(0, word))?;
+            let epoch = self.races.slots[0].epoch;
+            // What was before this epoch is ordered, whatever it was.
+            let show = |r: &Record| {
+                (r.clock.epoch >= epoch).then_some((
+                    r.thread,
+                    r.clock.epoch,
+                    r.clock.sub,
+                    r.site,
+                    r.flags,
+                    r.size,
+                ))
+            };
+            let cells = if wide.split { &wide.cells[..] } else { &wide.cells[..1] };
+            Some(
+                cells
+                    .iter()
+                    .map(|c| format!("{:?} {:?}", show(&c.write), c.reads.each_ref().map(show)))
+                    .collect(),
+            )
+        }
+    }
+
+    #[test]
+    fn reads_noted_late_find_what_reads_noted_at_once_find() {
+        let mut r = Random(0x1234_5678_9abc_def1);
+        let (mut quiet, mut races) = (0u64, 0u64);
+        for round in 0..90u32 {
+            let calm = round % 3 != 0;
+            let mut rigs = [Drive::Late, Drive::AtOnce].map(Rig::new);
+            for step in 0..80u32 {
+                let site = 1000 * step;
+                let d = deed(&mut r, site, calm);
+                let [late, once] = rigs.each_mut().map(|rig| rig.go(&d, site));
+                assert_eq!(late, once, "round {round}, step {step}: {d:?}");
+                if late.iter().all(Option::is_none) {
+                    quiet += 1;
+                } else {
+                    races += 1;
+                }
+                if step % 16 == 15 {
+                    // SAFETY: as above.
+                    unsafe { (*rigs[0].races.view(0)).catch_up() };
+                    for word in 0..WORDS {
+                        let (a, b) = (rigs[0].history(word), rigs[1].history(word));
+                        assert_eq!(a, b, "round {round}, step {step}, word {word}");
+                    }
+                }
+            }
+        }
+        assert!(quiet > 500 && races > 500, "{quiet} quiet, {races} races");
     }
 }

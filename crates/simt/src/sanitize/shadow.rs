@@ -6,7 +6,14 @@
 //! barriers in this epoch) is *wide*: its bit sends every access to the exact path in [`super::race`].
 //!
 //! The quick checks below allow an access only if the exact path would find nothing, and record it as that would.
+//!
+//! **Reads of shared memory are noted late.** A read matters only if something is written, or looked at exactly, before
+//! the next barrier of the whole block; most are not. So where a read is of words that nothing has written in this epoch
+//! ([`View::clean`] knows ranges of such words), it goes to a list, and the list is worked off in order before the next
+//! access that needs the shadow ([`View::catch_up`]), or forgotten at the barrier.
 #![allow(clippy::needless_range_loop, reason = "one index runs over several arrays")]
+
+use std::cell::{Cell, RefCell};
 
 /// Bits of the thread in a block.
 pub(crate) const THREAD: u32 = 0x3ff;
@@ -35,6 +42,36 @@ pub(crate) struct RegionView {
     pub(crate) read_only: bool,
 }
 
+/// Reads that one note stands for.
+enum Note {
+    /// Consecutive words, or (true) the same ones in all lanes.
+    Run(Run, bool),
+    Steps(Steps),
+}
+
+/// The loads of a chain (see [`crate::handlers::chain`]): two for each of its steps.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps {
+    /// Offsets in bytes from the two addresses, and whether the second load comes first. Belongs to the kernel.
+    pub(crate) steps: *const [(u32, u32, bool)],
+    pub(crate) sides: [Side; 2],
+    /// Thread of lane 0, and number of the first load. A step is three instructions.
+    pub(crate) thread: u32,
+    pub(crate) site: u32,
+}
+
+/// The address of one of a chain's two loads, without offset.
+#[derive(Clone, Copy)]
+pub(crate) struct Side {
+    /// Of lanes 0 and 16.
+    pub(crate) at: [u64; 2],
+    /// Half-warps read consecutive words; else each reads one.
+    pub(crate) unit: bool,
+}
+
+/// Notes kept before they are worked off.
+const MOST_NOTES: usize = 4096;
+
 /// What a warp needs to know of the detectors.
 pub(crate) struct View {
     pub(crate) write: *mut u32,
@@ -51,10 +88,13 @@ pub(crate) struct View {
     pub(crate) block: u64,
     pub(crate) regions: *const RegionView,
     pub(crate) region_count: u64,
+    notes: RefCell<Vec<Note>>,
+    /// Ranges of words that were written before this epoch, whole, and are not wide.
+    clean: [Cell<(u64, u64)>; 2],
 }
 
 /// Which lanes an access has, and how it advances.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     /// First word.
     pub(crate) word: u64,
@@ -82,7 +122,147 @@ impl View {
             block: 0,
             regions: std::ptr::null(),
             region_count: 0,
+            notes: RefCell::new(Vec::new()),
+            clean: [Cell::new((0, 0)), Cell::new((0, 0))],
         }
+    }
+
+    /// Forgets the reads that were not noted yet: what follows is ordered after them.
+    pub(crate) fn forget(&self) {
+        self.notes.borrow_mut().clear();
+    }
+
+    /// The shadow of writes is about to change.
+    #[inline(always)]
+    pub(crate) fn soil(&self) {
+        self.clean[0].set((0, 0));
+        self.clean[1].set((0, 0));
+    }
+
+    /// Notes the reads that were put off.
+    pub(crate) fn catch_up(&self) {
+        let notes = std::mem::take(&mut *self.notes.borrow_mut());
+        if notes.is_empty() {
+            return;
+        }
+        for n in &notes {
+            match n {
+                // SAFETY: the words were within the shadow when the note was taken, and that does not shrink before
+                // the notes are forgotten.
+                Note::Run(r, same) => unsafe {
+                    self.note(*r, *same);
+                },
+                Note::Steps(s) => {
+                    // SAFETY: the kernel outlives the launch, and the notes with it.
+                    let steps = unsafe { &*s.steps };
+                    for (k, (x, y, swapped)) in steps.iter().enumerate() {
+                        let loads = [(s.sides[0], *x), (s.sides[1], *y)];
+                        let order = if *swapped { [1, 0] } else { [0, 1] };
+                        for (nth, which) in order.into_iter().enumerate() {
+                            let (side, offset) = loads[which];
+                            for half in 0..2 {
+                                let r = Run {
+                                    word: (side.at[half] + u64::from(offset)) / 4,
+                                    thread: s.thread + 16 * half as u32,
+                                    lanes: 16,
+                                    each: 1,
+                                    site: s.site.wrapping_add((3 * k + nth) as u32),
+                                };
+                                // SAFETY: as above.
+                                unsafe {
+                                    self.note(r, !side.unit);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        // The list's room serves again.
+        let mut list = self.notes.borrow_mut();
+        *list = notes;
+        list.clear();
+    }
+
+    fn put_off(&self, n: Note) {
+        let full = {
+            let mut list = self.notes.borrow_mut();
+            list.push(n);
+            list.len() >= MOST_NOTES
+        };
+        if full {
+            self.catch_up();
+        }
+    }
+
+    /// True if `from .. to` of the block's words were written before this epoch, whole, and none is wide. `side` picks
+    /// the remembered range that is looked at and grows.
+    ///
+    /// # Safety
+    /// The shadow arrays are as long as `words` says.
+    #[inline(always)]
+    unsafe fn is_clean(&self, side: usize, from: u64, to: u64) -> bool {
+        let (low, high) = self.clean[side].get();
+        if low <= from && to <= high {
+            return true;
+        }
+        if to > self.words {
+            return false;
+        }
+        // SAFETY: the range is within the array.
+        unsafe { self.look(side, from, to) }
+    }
+
+    /// # Safety
+    /// The range is within the shadow.
+    unsafe fn look(&self, side: usize, from: u64, to: u64) -> bool {
+        let key = self.key();
+        // SAFETY: the caller's promise.
+        let words =
+            unsafe { std::slice::from_raw_parts(self.write.add(from as usize), (to - from) as usize) };
+        let bad = words
+            .iter()
+            .fold(0u32, |bad, x| bad | u32::from(x & !0xfff == key) | u32::from(x & (FULL | WIDE) != FULL));
+        if bad != 0 {
+            return false;
+        }
+        let (low, high) = self.clean[side].get();
+        let touching = from <= high && low <= to;
+        self.clean[side].set(if touching { (low.min(from), high.max(to)) } else { (from, to) });
+        true
+    }
+
+    /// Puts off the reads of a chain, whose offsets are up to `most`; false if they have to be done one by one.
+    ///
+    /// # Safety
+    /// All words are within the block's shared memory.
+    #[inline(always)]
+    pub(crate) unsafe fn shared_steps(&self, s: Steps, most: [u32; 2]) -> bool {
+        if self.exact {
+            return false;
+        }
+        for (k, side) in s.sides.iter().enumerate() {
+            let lanes = if side.unit { 16 } else { 1 };
+            for at in side.at {
+                let (from, to) = (at / 4, (at + u64::from(most[k])) / 4 + lanes);
+                // SAFETY: the shadow arrays are as long as `words` says.
+                if !unsafe { self.is_clean(k, from, to) } {
+                    return false;
+                }
+            }
+        }
+        self.put_off(Note::Steps(s));
+        true
+    }
+
+    /// Notes a read of shared memory; false if it is not as harmless as it should be.
+    ///
+    /// # Safety
+    /// The words are within the shadow.
+    #[inline(always)]
+    unsafe fn note(&self, r: Run, same: bool) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { if same { self.note_broadcast(r) } else { self.note_read(r) } }
     }
 
     #[inline(always)]
@@ -96,10 +276,26 @@ impl View {
     /// The words are within the block's shared memory; so are the shadow arrays.
     #[inline(always)]
     pub(crate) unsafe fn shared_read(&self, r: Run) -> bool {
-        let n = (r.lanes * r.each) as usize;
-        if self.exact || r.word + n as u64 > self.words {
-            return false;
+        let n = u64::from(r.lanes * r.each);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.exact || r.word + n > self.words {
+                return false;
+            }
+            if self.is_clean(0, r.word, r.word + n) {
+                self.put_off(Note::Run(r, false));
+                return true;
+            }
+            self.catch_up();
+            self.note_read(r)
         }
+    }
+
+    /// # Safety
+    /// The words are within the shadow.
+    #[inline(always)]
+    unsafe fn note_read(&self, r: Run) -> bool {
+        let n = (r.lanes * r.each) as usize;
         let (key, mut bad) = (self.key(), 0u32);
         // SAFETY: the caller's promise.
         unsafe {
@@ -128,9 +324,25 @@ impl View {
     /// As for [`View::shared_read`].
     #[inline(always)]
     pub(crate) unsafe fn shared_broadcast(&self, r: Run) -> bool {
-        if self.exact || r.word + u64::from(r.each) > self.words {
-            return false;
+        let n = u64::from(r.each);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.exact || r.word + n > self.words {
+                return false;
+            }
+            if self.is_clean(1, r.word, r.word + n) {
+                self.put_off(Note::Run(r, true));
+                return true;
+            }
+            self.catch_up();
+            self.note_broadcast(r)
         }
+    }
+
+    /// # Safety
+    /// As for [`View::note_read`].
+    #[inline(always)]
+    unsafe fn note_broadcast(&self, r: Run) -> bool {
         let (key, mut bad) = (self.key(), 0u32);
         let many = if r.lanes > 1 { MANY } else { 0 };
         // SAFETY: as above.
@@ -165,6 +377,7 @@ impl View {
         // SAFETY: as above.
         unsafe {
             let at = r.word as usize;
+            self.catch_up();
             let (w, rd, site) = (self.write.add(at), self.read.add(at), self.write_site.add(at));
             for j in 0..n {
                 let t = r.thread + j as u32 / r.each;
@@ -176,6 +389,7 @@ impl View {
             if bad != 0 {
                 return false;
             }
+            self.soil();
             for j in 0..n {
                 *w.add(j) = key | FULL | (r.thread + j as u32 / r.each);
                 *site.add(j) = r.site;
