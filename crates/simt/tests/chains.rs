@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use assay_simt::{
-    Arg, BufferSpec, Finding, Init, LaunchSpec, Loaded, Options, Role, Sanitize, Schedule, Session,
+    Arg, Blocks, BufferSpec, Finding, Init, LaunchSpec, Loaded, Options, Role, Sanitize, Schedule, Session,
 };
 use assay_tensor::DType;
 
@@ -62,6 +62,7 @@ fn run(text: &str, [m, n, k]: [usize; 3], edges: bool, options: &Options) -> (Ve
         block: [16, 16, 1],
         dynamic_shared: 0,
         args: &args,
+        blocks: &Blocks::All,
     });
     (s.read(pc).to_vec(), o.findings)
 }
