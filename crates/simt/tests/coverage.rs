@@ -220,3 +220,21 @@ fn every_opcode_occurs_in_a_case() {
         .collect();
     assert!(missing.is_empty(), "no case of testdata/ptx has {missing:?}");
 }
+
+#[test]
+fn every_spelling_that_nvrtc_emits_occurs_in_a_case() {
+    let mut list = Vec::new();
+    for folder in ["pass", "fail"] {
+        files(&testdata().join(folder), &mut list);
+    }
+    let mut seen = BTreeSet::new();
+    for path in &list {
+        let m = parse(path);
+        for f in &m.functions {
+            seen.extend(f.body.iter().map(|i| m.spelling(i).to_owned()));
+        }
+    }
+    let missing: Vec<&str> =
+        SPELLINGS.lines().filter(|l| !l.is_empty() && !l.starts_with('#') && !seen.contains(*l)).collect();
+    assert!(missing.is_empty(), "no case of testdata/ptx has {missing:?}");
+}

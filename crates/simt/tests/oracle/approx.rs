@@ -61,8 +61,8 @@ fn rule(s: &Spelling) -> Option<Rule> {
 /// 2^-20.5 within two turns, 2^-14.7 within 50; beyond, nothing is promised but that it is no larger than 1.
 fn trigonometric(v: &[f64]) -> Bound {
     let turns = v[0].abs() / std::f64::consts::PI;
-    let bits = if turns <= 2.0 { 20.5 } else { 14.7 };
-    Bound::Absolute(if turns > 100.0 { 2.0 } else { (-bits as f64).exp2() })
+    let bits: f64 = if turns <= 2.0 { 20.5 } else { 14.7 };
+    Bound::Absolute(if turns > 100.0 { 2.0 } else { (-bits).exp2() })
 }
 
 /// What the manual's table says for an operand, as a value (NaN for any NaN).
@@ -170,7 +170,7 @@ fn samples(ty: &'static str, count: usize, launch: usize, random: &mut Random) -
             (0..count)
                 .map(|k| {
                     let n = (launch * THREADS + t) as u64;
-                    if (n + k as u64) % 4 == 0 {
+                    if (n + k as u64).is_multiple_of(4) {
                         super::vectors::value(ty, random)
                     } else if n % 4 == 1 {
                         // Around one, where the bounds are tight.
@@ -251,7 +251,7 @@ fn approximations_stay_within_the_errors_of_the_manual() {
         let mut wrong = 0;
         for (p, result) in programs.iter().zip(device::run(&programs)) {
             let result = result.unwrap_or_else(|e| panic!("`{}`: {e}", s.text));
-            for t in 0..THREADS {
+            for (t, word) in result.iter().enumerate().take(THREADS) {
                 for k in 0..count {
                     let part = |x: u64| x >> (f.bits * k) & super::vectors::mask(f.bits);
                     let v: Vec<u64> = p.vector(t).iter().map(|x| part(*x)).collect();
@@ -261,7 +261,7 @@ fn approximations_stay_within_the_errors_of_the_manual() {
                     let gross = ty == "f64" && s.has("ftz");
                     let cut = flushed.map(|x| if gross { x & !0xffff_ffff } else { x });
                     let numbers: Vec<f64> = cut.map(|x| number(ty, x)).collect();
-                    let got = part(result[t]);
+                    let got = part(*word);
                     if !allowed(s, &rule, ty, f, &numbers, got) {
                         wrong += 1;
                         if wrong <= 3 {

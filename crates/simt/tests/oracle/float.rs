@@ -92,10 +92,9 @@ fn float<T: Float>(x: u64) -> T {
     T::from_bits(u128::from(x))
 }
 
-fn apply<T: Float>(op: Operation, r: Round, v: &[u64]) -> u64
+fn apply<T: Float + FloatConvert<Quad>>(op: Operation, r: Round, v: &[u64]) -> u64
 where
     Quad: FloatConvert<T>,
-    T: FloatConvert<Quad>,
 {
     let a: T = float(v[0]);
     let other = |k: usize| -> T { float(v[k]) };
@@ -113,10 +112,9 @@ where
 
 /// The square root by integers: with x = m * 2^(2e), the root of m cut off, and a last bit that says whether anything
 /// was; that number fits a binary128 exactly and is rounded from there.
-fn sqrt<T: Float>(x: T, r: Round) -> u64
+fn sqrt<T: Float + FloatConvert<Quad>>(x: T, r: Round) -> u64
 where
     Quad: FloatConvert<T>,
-    T: FloatConvert<Quad>,
 {
     if x.is_nan() || x.is_zero() || (x.is_infinite() && !x.is_negative()) {
         return x.to_bits() as u64;

@@ -49,14 +49,14 @@ fn element(which: char, (m, _, k): (usize, usize, usize), ty: &str, lane: usize,
             thread * 2 + (i & 1) + if i >= 4 { 8 } else { 0 },
         ),
         ('a', "f64") if k == 16 => {
-            if i % 2 == 0 {
+            if i.is_multiple_of(2) {
                 (low, i * 2 + thread)
             } else {
                 (high, i * 2 - 2 + thread)
             }
         }
         ('a', "tf32" | "f64") => {
-            (if i % 2 == 0 { low } else { high }, if i < 2 { thread } else { thread + 4 })
+            (if i.is_multiple_of(2) { low } else { high }, if i < 2 { thread } else { thread + 4 })
         }
         ('a', "s8" | "u8" | "e4m3" | "e5m2") => (
             if i < 4 || (8..12).contains(&i) { low } else { high },

@@ -1,6 +1,7 @@
 //! Spellings, expanded from the ISA table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use assay_ptx::Op;
 use assay_ptx::isa::{CLASSES, Row, TABLE};
@@ -95,6 +96,36 @@ pub fn approximations() -> Vec<Spelling> {
     arithmetic.flat_map(expand_row).filter(approximate).collect()
 }
 
+/// Spellings that NVRTC emitted, as the parser's tests have them.
+const EMITTED: &str = include_str!("../../../ptx/tests/all/nvrtc_spellings.txt");
+
+/// A spelling without the order of its words.
+type Key = (String, Vec<&'static str>);
+
+fn key(name: &str, words: &[&'static str], types: &[&'static str]) -> Key {
+    let mut list = words.to_vec();
+    list.sort_unstable();
+    list.extend(types);
+    (name.to_owned(), list)
+}
+
+/// What NVRTC emits, by spelling without order.
+pub fn emitted() -> &'static BTreeMap<Key, &'static str> {
+    static LIST: OnceLock<BTreeMap<Key, &'static str>> = OnceLock::new();
+    LIST.get_or_init(|| {
+        let types = "pred b8 b16 b32 b64 u8 s8 u16 s16 u32 s32 u64 s64 f16 f16x2 bf16 bf16x2 tf32 f32 f64 \
+                     u16x2 s16x2 e4m3x2 e5m2x2";
+        let types: BTreeSet<&str> = types.split_whitespace().collect();
+        let parse = |text: &'static str| {
+            let mut parts = text.split('.');
+            let name = parts.next().unwrap_or("");
+            let (types, words): (Vec<&'static str>, Vec<_>) = parts.partition(|p| types.contains(p));
+            (key(name, &words, &types), text)
+        };
+        EMITTED.lines().map(parse).collect()
+    })
+}
+
 /// Every form of a row, each in all its spellings, or if they are many in so many that every pair of words and types
 /// that can occur together does.
 pub fn expand_row(row: &Row) -> Vec<Spelling> {
@@ -129,7 +160,10 @@ pub fn expand_row(row: &Row) -> Vec<Spelling> {
                     c
                 })
                 .collect();
-            let mut fresh = false;
+            let words: Vec<&'static str> =
+                chosen[..word_groups].iter().copied().filter(|w| !w.is_empty()).collect();
+            let types = chosen[word_groups..].to_vec();
+            let mut fresh = emitted().contains_key(&key(row.op.name(), &words, &types));
             for (i, x) in chosen.iter().enumerate() {
                 for (j, y) in chosen.iter().enumerate().skip(i + 1) {
                     fresh |= covered.insert((i, x, j, y));
@@ -138,14 +172,13 @@ pub fn expand_row(row: &Row) -> Vec<Spelling> {
             if total > 64 && !fresh {
                 continue;
             }
-            let words: Vec<&'static str> =
-                chosen[..word_groups].iter().copied().filter(|w| !w.is_empty()).collect();
-            let types = chosen[word_groups..].to_vec();
             for shape in shapes.split('/') {
                 let list =
                     [row.op.name()].into_iter().chain(words.iter().copied()).chain(types.iter().copied());
                 let text: Vec<&str> = list.collect();
                 let text = text.join(".").replace("row2", "row").replace("col2", "col");
+                let text =
+                    emitted().get(&key(row.op.name(), &words, &types)).map_or(text, |t| (*t).to_owned());
                 let operands = shape.split_whitespace().collect();
                 out.push(Spelling { op: row.op, text, words: words.clone(), types: types.clone(), operands });
             }
