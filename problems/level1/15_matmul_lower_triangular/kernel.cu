@@ -1,26 +1,27 @@
 // C = A * B for lower triangular A and B; C is lower triangular too.
 //
-// The grid numbers only the tiles on and below the diagonal, row by row; the rest of C is
-// cleared beforehand. A tile sums over the terms between its first column and last row.
+// Only tiles on and below the diagonal get a block; the rest of C is cleared beforehand. The
+// triangle of tiles is folded into a rectangular grid: a row of tiles and the one as far
+// from the other end have tiles + 1 tiles together. A tile sums over the terms between its
+// first column and last row.
 
 static constexpr int TILE = 16;
 
 __global__ void lower_matmul(const float* __restrict__ A, const float* __restrict__ B,
-                             float* __restrict__ C, int N) {
+                             float* __restrict__ C, int N, int tiles) {
     __shared__ float tile_a[TILE][TILE];
     __shared__ float tile_b[TILE][TILE];
 
-    // Tile t stands in the last row r whose first tile, r (r + 1) / 2, is not beyond t.
-    const int t = blockIdx.x;
-    int tile_row = static_cast<int>((sqrtf(8.0f * t + 1.0f) - 1.0f) * 0.5f);
-    // The root may be rounded to either side.
-    while (tile_row * (tile_row + 1) / 2 > t) {
-        --tile_row;
+    const int short_row = blockIdx.y;
+    const int long_row = tiles - 1 - short_row;
+    const int col_block = blockIdx.x;
+    const bool in_long = col_block <= long_row;
+    // The middle one of an odd number of rows has no partner.
+    if (!in_long && short_row == long_row) {
+        return;
     }
-    while ((tile_row + 1) * (tile_row + 2) / 2 <= t) {
-        ++tile_row;
-    }
-    const int tile_col = t - tile_row * (tile_row + 1) / 2;
+    const int tile_row = in_long ? long_row : short_row;
+    const int tile_col = in_long ? col_block : col_block - long_row - 1;
 
     const int tx = threadIdx.x;
     const int ty = threadIdx.y;
@@ -50,5 +51,6 @@ __global__ void lower_matmul(const float* __restrict__ A, const float* __restric
 void launch(const float* A, const float* B, float* C, int N) {
     const int tiles = (N + TILE - 1) / TILE;
     cudaMemset(C, 0, sizeof(float) * N * N);
-    lower_matmul<<<tiles * (tiles + 1) / 2, dim3(TILE, TILE)>>>(A, B, C, N);
+    dim3 grid(tiles + 1, (tiles + 1) / 2);
+    lower_matmul<<<grid, dim3(TILE, TILE)>>>(A, B, C, N, tiles);
 }

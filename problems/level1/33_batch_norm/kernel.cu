@@ -6,7 +6,7 @@
 
 static constexpr int THREADS = 256;
 
-// The sum over the block, valid in thread 0.
+// The sum over the block, in every thread.
 __device__ float block_sum(float value) {
     __shared__ float partial[THREADS];
     const int tid = threadIdx.x;
