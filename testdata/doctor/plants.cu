@@ -50,6 +50,9 @@ __global__ void deadlock(float* y) {
 }
 // invalid_launch: 2,000 threads in a block
 __global__ void invalid_launch(float* y) { y[0] = 1.f; }
+// input_modified: `launch` promises not to write `x`
+__global__ void input_modified(float* x, float* y) { x[threadIdx.x] = y[threadIdx.x] = 1.f; }
+void launch(const float* x, float* y) { input_modified<<<1, 32>>>((float*)x, y); }
 // assert
 __global__ void assertion(float* y) { assert(threadIdx.x < 31); y[threadIdx.x] = 1.f; }
 // trap

@@ -78,6 +78,9 @@ impl Options {
             format!("--gpu-architecture={}", self.arch),
             format!("--std={}", self.std),
             "-lineinfo".into(),
+            // What has no execution space is host code to `nvcc`; what of it the caller left in is for the device:
+            // constexpr functions that kernels use, prototypes of host functions in headers.
+            "--device-as-default-execution-space".into(),
             format!("--fmad={}", self.fmad),
             // Machine code with its relocations: the identity needs to see what refers to what.
             "--ptxas-options=-c".into(),

@@ -7,34 +7,58 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
     /// A load outside its buffer (strict) or segment (arena), or outside shared or local memory.
+    ///
+    /// Misses: an index that leaves one shared or local array and lands in another of the same block or frame; an offset
+    /// of 2^40 bytes or more that meets another buffer.
     OobRead,
-    /// A store or atomic outside.
+    /// A store or atomic outside. Misses what [`FindingKind::OobRead`] does.
     OobWrite,
-    /// An address that is not a multiple of the access size.
+    /// An address that is not a multiple of the access size, vectors as a whole.
+    ///
+    /// Misses: nothing known; what the compiler split into smaller accesses is aligned.
     MisalignedAccess,
-    /// A load of shared bytes that nothing wrote.
+    /// A load of shared bytes that nothing wrote, whether or not the value matters.
+    ///
+    /// Misses: what is read from a copy after the first load.
     UninitReadShared,
-    /// A load of global bytes that nothing wrote.
+    /// A load of global bytes that nothing wrote. Misses what [`FindingKind::UninitReadShared`] does.
     UninitReadGlobal,
-    /// A load of local bytes that nothing wrote.
+    /// A load of local bytes that the thread has not written in this call.
+    ///
+    /// Misses: variables that the compiler keeps in registers.
     UninitReadLocal,
     /// Output bytes that no launch wrote.
+    ///
+    /// Misses: an element written with a value that nothing computed.
     UnwrittenOutput,
     /// Two unordered accesses to one shared byte, at least one a write.
+    ///
+    /// Misses: control paths that this input does not take; a reader displaced by two later, mutually unordered ones; a
+    /// missing fence beside an atomic where a block barrier stands between.
     RaceShared,
-    /// The same in global memory.
+    /// The same in global memory, between blocks too. Misses what [`FindingKind::RaceShared`] does.
     RaceGlobal,
-    /// Threads of one block or warp met different barriers, or left before one.
+    /// Threads of one block or warp met different barriers, or left before one. Once a block.
+    ///
+    /// Misses: different barriers on one source line, met by whole warps.
     BarrierDivergence,
     /// A warp operation whose mask does not name its caller, or whose source lane does not take part.
+    ///
+    /// Misses: a mask that only this input makes right.
     BadShuffleMask,
     /// Limits of a launch broken.
+    ///
+    /// Misses: registers, of which a GPU's block must also not need too many.
     InvalidLaunch,
-    /// Nothing can run any more.
+    /// Nothing of a block can run any more.
+    ///
+    /// Misses: a spin that never ends, which exhausts the budget.
     Deadlock,
     /// A store to an input.
+    ///
+    /// Misses: buffers that the caller did not give the role of an input or parameter.
     InputModified,
-    /// `assert` failed.
+    /// `assert` failed. Misses: what `NDEBUG` removes.
     Assert,
     /// `trap`.
     Trap,

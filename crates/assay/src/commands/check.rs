@@ -503,9 +503,12 @@ fn failing(s: &mut String, check: &Check, width: usize) {
     s.push_str(&format!("replay: {}\n", first.replay));
 }
 
-/// `--sanitize-only`.
-fn sanitize(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
-    let specs = run::specs(&args.args)?;
+/// The parameters of `launch` that `--arg` give.
+///
+/// # Errors
+/// Bad input: no argument, or one that `launch` cannot take.
+pub fn launch_args(texts: &[String]) -> Result<Vec<LaunchArg>, Failure> {
+    let specs = run::specs(texts)?;
     let mut launch_args = Vec::new();
     let mut buffers: std::collections::BTreeMap<String, (assay_tensor::Tensor, bool)> =
         run::tensors(&specs)?.into_iter().map(|(name, tensor, fresh)| (name, (tensor, fresh))).collect();
@@ -526,6 +529,12 @@ fn sanitize(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
         };
         launch_args.push(LaunchArg { name: s.name.clone(), value });
     }
+    Ok(launch_args)
+}
+
+/// `--sanitize-only`.
+fn sanitize(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
+    let launch_args = launch_args(&args.args)?;
     let source = list::read_source(&args.path)?;
     let bar = Bar::new(common.quiet || common.json);
     let compiler = tools::compiler(&bar, 1)?;

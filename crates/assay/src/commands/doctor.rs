@@ -1,11 +1,14 @@
 //! `assay doctor`: what is installed, and a planted fault for every detector.
 
+use assay_campaign::check::run_launch;
+use assay_nvrtc::Compiler;
+use assay_simt::{Finding, Schedule};
 use clap::Parser as _;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::cli::{Cli, Command, Common};
-use crate::commands::{list, run, tools};
+use crate::commands::{audit, check, list, run, tools};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Bar;
@@ -19,15 +22,18 @@ struct Plants {
     plant: Vec<Plant>,
 }
 
-/// A kernel and the one finding it must give; none for a kernel without a fault.
+/// A kernel and the one finding it must give; none for a kernel without a fault. Without a kernel the file's `launch`
+/// runs, which says what is an input: grid and block are its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plant {
     #[serde(default)]
     kind: Option<String>,
-    kernel: String,
+    #[serde(default)]
+    kernel: Option<String>,
     #[serde(default = "one")]
     grid: u64,
+    #[serde(default = "one")]
     block: u64,
     args: Vec<String>,
     /// Kinds that the same fault may or must give as well.
@@ -52,25 +58,11 @@ pub fn doctor(common: &Common) -> Result<Exit, Failure> {
     let mut rows = Vec::new();
     let mut sound = true;
     for p in &plants.plant {
-        let (grid, block) = (p.grid.to_string(), p.block.to_string());
-        let mut words = vec![
-            "assay",
-            "run",
-            "plants.cu",
-            "--sanitize",
-            "--kernel",
-            &p.kernel,
-            "--grid",
-            &grid,
-            "--block",
-            &block,
-        ];
-        for a in &p.args {
-            words.extend(["--arg", a.as_str()]);
-        }
-        let cli = Cli::try_parse_from(words).map_err(Failure::bug)?;
-        let Command::Run(args) = cli.command else { return Err(Failure::bug("not a run")) };
-        let (seen, error) = match run::findings(&args, SOURCE, &compiler) {
+        let ran = match &p.kernel {
+            Some(kernel) => one_kernel(p, kernel, &compiler),
+            None => own_launch(p, &compiler),
+        };
+        let (seen, error) = match ran {
             Ok(f) => (f.iter().map(|f| f.kind.name().to_owned()).collect::<Vec<_>>(), None),
             Err(e) => (Vec::new(), Some(e.message)),
         };
@@ -111,4 +103,36 @@ pub fn doctor(common: &Common) -> Result<Exit, Failure> {
         output::text(&text)?;
     }
     Ok(if sound { Exit::Fine } else { Exit::Bug })
+}
+
+/// The findings of one planted kernel.
+fn one_kernel(p: &Plant, kernel: &str, compiler: &Compiler) -> Result<Vec<Finding>, Failure> {
+    let (grid, block) = (p.grid.to_string(), p.block.to_string());
+    let mut words = vec![
+        "assay",
+        "run",
+        "plants.cu",
+        "--sanitize",
+        "--kernel",
+        kernel,
+        "--grid",
+        &grid,
+        "--block",
+        &block,
+    ];
+    for a in &p.args {
+        words.extend(["--arg", a.as_str()]);
+    }
+    let cli = Cli::try_parse_from(words).map_err(Failure::bug)?;
+    let Command::Run(args) = cli.command else { return Err(Failure::bug("not a run")) };
+    run::findings(&args, SOURCE, compiler)
+}
+
+/// The findings of the file's own `launch`.
+fn own_launch(p: &Plant, compiler: &Compiler) -> Result<Vec<Finding>, Failure> {
+    let args = check::launch_args(&p.args)?;
+    let options = assay_nvrtc::Options::default();
+    run_launch(SOURCE, "plants.cu", &args, compiler, &options, Schedule::Hardware, 0)
+        .map(|ran| ran.findings)
+        .map_err(|e| audit::failure(&e))
 }

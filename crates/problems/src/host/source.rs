@@ -15,11 +15,52 @@ use super::lex::{Kind, Tok, lex};
 use super::preprocess::directive;
 
 /// Folders whose headers hold host code.
-const HOST_FOLDERS: [&str; 8] =
-    ["torch/", "ATen/", "c10/", "pybind11/", "THC/", "sys/", "experimental/", "boost/"];
+const HOST_FOLDERS: [&str; 16] = [
+    "torch/",
+    "ATen/",
+    "c10/",
+    "pybind11/",
+    "THC/",
+    "sys/",
+    "experimental/",
+    "boost/",
+    "GL/",
+    "EGL/",
+    "GLES2/",
+    "GLES3/",
+    "X11/",
+    "vulkan/",
+    "arpa/",
+    "netinet/",
+];
 
 /// Headers that only a host compiler has or needs; with the C++ ones of [`STANDARD`].
-const HOST_HEADERS: [&str; 25] = [
+const HOST_HEADERS: [&str; 50] = [
+    "windows.h",
+    "winsock2.h",
+    "process.h",
+    "direct.h",
+    "io.h",
+    "conio.h",
+    "pthread.h",
+    "dirent.h",
+    "fcntl.h",
+    "dlfcn.h",
+    "signal.h",
+    "getopt.h",
+    "strings.h",
+    "malloc.h",
+    "memory.h",
+    "nvrtc.h",
+    "curand_mtgp32_host.h",
+    "helper_image.h",
+    "helper_math_host.h",
+    "helper_gl.h",
+    "helper_multiprocess.h",
+    "nvml.h",
+    "cusolverDn.h",
+    "cublas.h",
+    "cudaProfiler.h",
     "cuda.h",
     "cuda_runtime.h",
     "cuda_runtime_api.h",
@@ -48,7 +89,7 @@ const HOST_HEADERS: [&str; 25] = [
 ];
 
 /// Headers of the C and C++ standard libraries; a runtime compiler ships none of them.
-const STANDARD: [&str; 76] = [
+const STANDARD: [&str; 105] = [
     "algorithm",
     "array",
     "assert.h",
@@ -125,6 +166,35 @@ const STANDARD: [&str; 76] = [
     "unordered_map",
     "utility",
     "vector",
+    "any",
+    "barrier",
+    "bit",
+    "charconv",
+    "cinttypes",
+    "compare",
+    "complex.h",
+    "concepts",
+    "coroutine",
+    "cstdbool",
+    "cwchar",
+    "execution",
+    "format",
+    "latch",
+    "memory_resource",
+    "numbers",
+    "ranges",
+    "scoped_allocator",
+    "semaphore",
+    "shared_mutex",
+    "source_location",
+    "span",
+    "stop_token",
+    "strstream",
+    "system_error",
+    "typeindex",
+    "typeinfo",
+    "variant",
+    "valarray",
 ];
 
 /// Namespaces of host code; a name counts when `::` follows.
@@ -185,7 +255,7 @@ fn verdict(toks: &[Tok<'_>], item: &Item) -> Keep {
             let is_constexpr =
                 toks[item.header.clone()].iter().any(|t| t.is("constexpr") || t.is("consteval"));
             // `const int n(4);` looks like a prototype but is a variable.
-            let variable = item.body.is_none() && item.constant && !is_constexpr;
+            let variable = item.body.is_none() && !is_constexpr && is_initialised(toks, item);
             if (variable || is_constexpr) && !mentions_host(all) {
                 return if is_constexpr { Keep::IfMentioned } else { Keep::Yes };
             }
@@ -196,13 +266,78 @@ fn verdict(toks: &[Tok<'_>], item: &Item) -> Keep {
             if !device && mentions_host(all) { Keep::No } else { Keep::Yes }
         }
         ItemKind::Declaration => {
-            if mentions_host(all) || uses_host_namespace(all) {
+            if mentions_host(all) || uses_host_namespace(all) || is_host_variable(toks, item) {
                 Keep::No
             } else {
                 Keep::Yes
             }
         }
     }
+}
+
+/// `const int n(4)`, and not the prototype `const float* f(const float* x, int n)`: a constant whose parentheses hold
+/// values.
+fn is_initialised(toks: &[Tok<'_>], item: &Item) -> bool {
+    let (Some(name), Some(params)) = (item.name, item.params.clone()) else { return false };
+    let constant = toks[item.range.start..name].iter().any(|t| t.is("const") || t.is("constinit"));
+    let inside = &toks[params];
+    let is_type = |t: &Tok<'_>| {
+        const WORDS: [&str; 14] = [
+            "void", "bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed", "const",
+            "struct", "auto", "...",
+        ];
+        WORDS.contains(&t.text)
+    };
+    // `T x`, `T* x`, `T&`: two names in a row, or a name before an asterisk that nothing follows.
+    let declares = inside.windows(2).any(|w| w[0].kind == Kind::Ident && w[1].kind == Kind::Ident)
+        || inside.last().is_some_and(|t| t.is("*") || t.is("&"));
+    constant && !inside.is_empty() && !declares && !inside.iter().any(is_type)
+}
+
+/// A variable that only host code can see: no memory space, and not a constant that device code may use.
+fn is_host_variable(toks: &[Tok<'_>], item: &Item) -> bool {
+    const OTHERS: [&str; 20] = [
+        "typedef",
+        "using",
+        "namespace",
+        "template",
+        "struct",
+        "class",
+        "union",
+        "enum",
+        "static_assert",
+        "concept",
+        "requires",
+        "friend",
+        "asm",
+        "__asm__",
+        "export",
+        "import",
+        "module",
+        "constexpr",
+        "_Pragma",
+        "__pragma",
+    ];
+    if item.template.is_some() || item.device {
+        return false;
+    }
+    let all = &toks[item.range.clone()];
+    let first =
+        all.iter().find(|t| !matches!(t.text, "static" | "extern" | "inline" | "thread_local" | "volatile"));
+    if first.is_none_or(|t| t.kind != Kind::Ident || OTHERS.contains(&t.text)) {
+        return false;
+    }
+    // A type and a name at least: a lone word is a macro.
+    let declarator: Vec<&Tok<'_>> =
+        all.iter().take_while(|t| !t.is("=") && !t.is("{") && !t.is(";")).collect();
+    if declarator.iter().filter(|t| t.kind == Kind::Ident).count() < 2 {
+        return false;
+    }
+    // `const char* s` is a variable, `char* const s` a constant.
+    let star = declarator.iter().rposition(|t| t.is("*"));
+    !declarator[star.map_or(0, |s| s + 1)..]
+        .iter()
+        .any(|t| matches!(t.text, "const" | "constexpr" | "constinit"))
 }
 
 /// True when the tokens speak of the CUDA runtime, of a launch, or of a host library.
@@ -290,7 +425,7 @@ mod tests {
 
     #[test]
     fn nasty_inputs_are_told_apart() {
-        let cases: [(&str, &str); 22] = [
+        let cases: [(&str, &str); 26] = [
             // Templates, namespaces and macros that hide the attribute.
             (
                 "#define GLOBAL __global__ static\nGLOBAL void k() {}",
@@ -329,8 +464,8 @@ mod tests {
                 "const int N(4); constexpr int M = 3; const float t[] = {1, 2};",
             ),
             (
-                "static std::vector<float> cache; cudaStream_t s; cudaTextureObject_t t;",
-                "cudaTextureObject_t t;",
+                "static std::vector<float> cache; cudaStream_t s; cudaTextureObject_t t; __device__ int u;",
+                "__device__ int u;",
             ),
             ("struct P { int a; float b; }; struct H { std::string s; };", "struct P { int a; float b; };"),
             (
@@ -347,6 +482,20 @@ mod tests {
             ),
             ("void launch() {\n#ifdef A\n  if (1) {\n#else\n  if (2) {\n#endif\n  } }\n}\n", ""),
             ("int broken( {", "int broken( {"),
+            // Variables of the host, and prototypes that mention const.
+            (
+                "int n = 1 << 20; float *d_x, *d_y; static const char *name = \"a\"; const char* const kept = \"b\"; const float eps = 1e-5f;",
+                "const char* const kept = \"b\"; const float eps = 1e-5f;",
+            ),
+            ("extern \"C\" void gold(float* out, const unsigned int n); const float* row(int i);", ""),
+            (
+                "typedef float real; using index_t = int; struct S; extern __shared__ float s[];",
+                "typedef float real; using index_t = int; struct S; extern __shared__ float s[];",
+            ),
+            (
+                "#include <windows.h>\n#include <GL/gl.h>\n#include <typeinfo>\n__device__ int x;",
+                "__device__ int x;",
+            ),
         ];
         for (source, want) in cases {
             assert_eq!(left(source), want, "of {source}");
