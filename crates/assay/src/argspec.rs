@@ -49,6 +49,8 @@ pub enum ArgKind {
 /// One `--arg`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgSpec {
+    /// The whole text.
+    pub text: String,
     /// The name under which the buffer is printed and saved.
     pub name: String,
     /// Its value.
@@ -74,6 +76,16 @@ impl std::fmt::Display for ArgError {
 }
 
 impl ArgSpec {
+    /// A fault found later, when the value is used; `at` is a byte offset in the text.
+    pub fn fault(&self, at: usize, what: impl Into<String>) -> ArgError {
+        ArgError { text: self.text.clone(), at, what: what.into() }
+    }
+
+    /// Where the value begins in the text.
+    pub fn value_at(&self) -> usize {
+        self.name.len() + 1
+    }
+
     /// Reads one `--arg`.
     ///
     /// # Errors
@@ -121,7 +133,7 @@ impl ArgSpec {
         } else {
             parse_typed(value).map_err(|(k, what)| bad(at + k, what))?
         };
-        Ok(ArgSpec { name: name.to_owned(), kind })
+        Ok(ArgSpec { text: text.to_owned(), name: name.to_owned(), kind })
     }
 }
 

@@ -31,6 +31,7 @@ pub use expr::{Expr, ExprError};
 pub use folder::MAX_FILE_BYTES;
 pub use host::{
     Bindings, HostProgram, LaunchOp, Parameter, ParameterKind, Plan, PlanArg, PlanOp, Scratch, device_source,
+    kernel_names, kernel_parameters,
 };
 pub use init::{Init, Values};
 pub use load::load;

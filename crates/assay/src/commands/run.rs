@@ -59,7 +59,7 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
     let bar = Bar::new(common.quiet || common.json);
     let (module, entry) = compile(args, &source, &bar)?;
     bar.finish();
-    let loaded = load(&args.file, &module, &entry, &specs, &args.kernel)?;
+    let loaded = load(args, &source, &module, &entry, &specs)?;
 
     let seeds = args.seeds.clone().unwrap_or(common.seed..common.seed.saturating_add(1));
     let mut ran = None;
@@ -96,16 +96,17 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
 
 /// Decodes the module and compares the `--arg` with the kernel's parameters.
 fn load(
-    file: &Path,
+    args: &RunArgs,
+    source: &str,
     module: &Module,
     entry: &str,
     specs: &[ArgSpec],
-    kernel: &str,
 ) -> Result<Arc<Loaded>, Failure> {
-    let loaded = Loaded::new(module).map_err(|e| load_failure(file, &e))?;
-    loaded.check(entry).map_err(|e| load_failure(file, &e))?;
+    let loaded = Loaded::new(module).map_err(|e| load_failure(&args.file, &e))?;
+    loaded.check(entry).map_err(|e| load_failure(&args.file, &e))?;
     let function = module.entry(entry).map(|(_, f)| f).ok_or_else(|| Failure::bug("the entry vanished"))?;
-    check_params(specs, &function.params, kernel)?;
+    let signature = assay_problems::kernel_parameters(source, &args.kernel);
+    check_params(specs, &function.params, &args.kernel, signature.as_deref())?;
     Ok(Arc::new(loaded))
 }
 
@@ -117,7 +118,7 @@ pub fn findings(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<Vec
     let specs = specs(&args.args)?;
     let buffers = buffers(&specs)?;
     let (module, entry) = compile_with(args, source, compiler)?;
-    let loaded = load(&args.file, &module, &entry, &specs, &args.kernel)?;
+    let loaded = load(args, source, &module, &entry, &specs)?;
     let ran = once(args, &specs, &buffers, &loaded, &entry, 0)?;
     match ran.outcome.status {
         Status::Ok | Status::Finding => Ok(ran.outcome.findings),
@@ -178,7 +179,14 @@ fn compile_with(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<(Mo
         .ok_or_else(|| Failure::bug("the compiler gave no answer"))?
         .map_err(|e| match unknown_name(&e) {
             Some(why) => {
-                Failure::bad_input(format!("no kernel `{}` in `{}`: {why}", args.kernel, args.file.display()))
+                let names: Vec<String> =
+                    assay_problems::kernel_names(source).iter().map(|n| format!("`{n}`")).collect();
+                let has = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                Failure::bad_input(format!(
+                    "no kernel `{}` in `{}`, which has {has}: {why}",
+                    args.kernel,
+                    args.file.display()
+                ))
             }
             None => tools::refused(&args.file, &e),
         })?;
@@ -217,7 +225,7 @@ fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
     let mut out: Vec<Buffer> = Vec::new();
     for s in specs {
         if specs.iter().filter(|o| o.name == s.name).count() > 1 {
-            return Err(Failure::bad_input(format!("two --arg have the name `{}`", s.name)));
+            return Err(Failure::bad_input(s.fault(0, format!("two --arg have the name `{}`", s.name))));
         }
         let (tensor, fresh) = match &s.kind {
             ArgKind::Buffer { dtype, shape, generator } => {
@@ -231,14 +239,13 @@ fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
                 (generator.fill(*dtype, shape).map_err(Failure::bad_input)?, *generator == Generator::Uninit)
             }
             ArgKind::File { path, tensor } => {
-                let mut all = safetensors_io::read(path).map_err(Failure::bad_input)?;
+                let mut all = safetensors_io::read(path)
+                    .map_err(|e| Failure::bad_input(s.fault(s.value_at() + 1, e.to_string())))?;
                 let names: Vec<String> = all.keys().map(|k| format!("`{k}`")).collect();
                 let t = all.remove(tensor).ok_or_else(|| {
-                    Failure::bad_input(format!(
-                        "no tensor `{tensor}` in `{}`; it has {}",
-                        path.display(),
-                        names.join(", ")
-                    ))
+                    let what =
+                        format!("no tensor `{tensor}` in `{}`; it has {}", path.display(), names.join(", "));
+                    Failure::bad_input(s.fault(s.text.rfind('#').map_or(0, |h| h + 1), what))
                 })?;
                 (t, false)
             }
@@ -250,23 +257,30 @@ fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
         if let ArgKind::Alias { of, .. } = &s.kind
             && out.iter().all(|b| b.name != *of)
         {
-            return Err(Failure::bad_input(format!(
-                "`{}` points into `{of}`, which is no buffer among the --arg",
-                s.name
-            )));
+            return Err(Failure::bad_input(
+                s.fault(s.value_at() + 1, format!("`{of}` is no buffer among the --arg")),
+            ));
         }
     }
     Ok(out)
 }
 
 /// Compares the `--arg` with the kernel's parameters before anything runs.
-fn check_params(specs: &[ArgSpec], params: &[Param], kernel: &str) -> Result<(), Failure> {
+///
+/// `signature` are the parameters as the source has them, where it is at hand.
+fn check_params(
+    specs: &[ArgSpec],
+    params: &[Param],
+    kernel: &str,
+    signature: Option<&str>,
+) -> Result<(), Failure> {
     if specs.len() != params.len() {
         let sizes: Vec<String> = params.iter().map(|p| p.size_bytes.to_string()).collect();
+        let them = signature
+            .map_or_else(|| format!("of {} bytes", sizes.join(", ")), |s| format!("`{}`", text::clean(s)));
         return Err(Failure::bad_input(format!(
-            "kernel `{kernel}` has {} parameters (of {} bytes), {} --arg were given",
+            "kernel `{kernel}` has {} parameters ({them}), {} --arg were given",
             params.len(),
-            sizes.join(", "),
             specs.len()
         )));
     }
@@ -276,12 +290,10 @@ fn check_params(specs: &[ArgSpec], params: &[Param], kernel: &str) -> Result<(),
             ArgKind::Scalar { bytes, .. } | ArgKind::Bytes(bytes) => bytes.len() as u64,
         };
         if size != p.size_bytes {
-            return Err(Failure::bad_input(format!(
-                "--arg `{}` passes {size} bytes, parameter {} of `{kernel}` has {}",
-                s.name,
-                k + 1,
-                p.size_bytes
-            )));
+            let them = signature.map_or_else(String::new, |s| format!(" (`{}`)", text::clean(s)));
+            let what =
+                format!("{size} bytes, but parameter {} of `{kernel}` has {}{them}", k + 1, p.size_bytes);
+            return Err(Failure::bad_input(s.fault(s.value_at(), what)));
         }
     }
     Ok(())

@@ -49,7 +49,7 @@ use items::{DeviceMacros, split};
 use types::{Scalar, Ty, Value};
 
 pub use plan::{Bindings, LaunchOp, Plan, PlanArg, PlanOp, Scratch};
-pub use source::device_source;
+pub use source::{device_source, kernel_names, kernel_parameters};
 
 /// What a parameter of `launch` accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -239,6 +239,42 @@ pub fn device_source(source: &str) -> String {
     blank(source, &cut)
 }
 
+/// The parameters of a kernel as they are written, without comments: `const float* x, int n`. `kernel` may be a template
+/// instance or a qualified name; none where the text has no such kernel.
+pub fn kernel_parameters(source: &str, kernel: &str) -> Option<String> {
+    let base = kernel.split('<').next().unwrap_or(kernel).trim();
+    let base = base.rsplit("::").next().unwrap_or(base);
+    let toks = lex(source, 0);
+    let items = split(&toks, &DeviceMacros::gather(&toks));
+    let item = items.iter().find(|i| i.kernel && i.name.is_some_and(|n| toks[n].text == base))?;
+    let mut out = String::new();
+    for t in toks.get(item.params.clone()?)? {
+        let tight = matches!(t.text, "," | "*" | "&" | ")" | "::" | "]" | ">")
+            || out.ends_with(['(', ':', '['])
+            || (t.text == "[" && !out.is_empty());
+        if !tight && !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(t.text);
+    }
+    Some(out)
+}
+
+/// The kernels of a file in its order, templates as `name<…>`.
+pub fn kernel_names(source: &str) -> Vec<String> {
+    let toks = lex(source, 0);
+    let items = split(&toks, &DeviceMacros::gather(&toks));
+    let mut out: Vec<String> = Vec::new();
+    for item in items.iter().filter(|i| i.kernel && i.kind == ItemKind::Function) {
+        let Some(name) = item.name.map(|n| toks[n].text) else { continue };
+        let full = format!("{}{name}{}", item.scope, if item.template.is_some() { "<…>" } else { "" });
+        if !out.contains(&full) {
+            out.push(full);
+        }
+    }
+    out
+}
+
 enum Keep {
     Yes,
     No,
@@ -325,6 +361,10 @@ fn is_host_variable(toks: &[Tok<'_>], item: &Item) -> bool {
     let first =
         all.iter().find(|t| !matches!(t.text, "static" | "extern" | "inline" | "thread_local" | "volatile"));
     if first.is_none_or(|t| t.kind != Kind::Ident || OTHERS.contains(&t.text)) {
+        return false;
+    }
+    // What does not end is for the compiler to judge.
+    if !all.last().is_some_and(|t| t.is(";")) {
         return false;
     }
     // A type and a name at least: a lone word is a macro.
@@ -500,6 +540,17 @@ mod tests {
         for (source, want) in cases {
             assert_eq!(left(source), want, "of {source}");
         }
+    }
+
+    #[test]
+    fn the_parameters_of_a_kernel_are_found() {
+        let s = "template <typename T> __global__ void a(T* x) {}\n\
+                 namespace n { __global__ void __launch_bounds__(64) b(const float* __restrict__ x, // in\n int n) {} }\n\
+                 void b(int) {}";
+        assert_eq!(kernel_parameters(s, "a<float>").as_deref(), Some("T* x"));
+        assert_eq!(kernel_parameters(s, "n::b").as_deref(), Some("const float* __restrict__ x, int n"));
+        assert_eq!(kernel_parameters(s, "c"), None);
+        assert_eq!(kernel_names(s), ["a<…>", "n::b"]);
     }
 
     #[test]
