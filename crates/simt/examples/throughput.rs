@@ -1,6 +1,7 @@
 //! Measures the device on the kernels of `benches/kernels`: launches alone, checks on.
 //!
-//! `cargo run --release -p assay-simt --example throughput -- [kernel…] [--n N] [--sanitize] [--dir DIR]`
+//! `cargo run --release -p assay-simt --example throughput -- [kernel…] [--n N] [--sanitize] [--engine E]
+//! [--dir DIR]`
 //!
 //! The kernels are `matmul` (16x16 tiles, N x N), `softmax`, `layer_norm`, `conv_2d` and `max_pool_2d`, as NVRTC writes
 //! them for sm_90. Prints warp-instructions per second, GFLOP/s or nanoseconds per element, the time to parse and decode
@@ -10,7 +11,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use assay_simt::{Arg, Blocks, BufferSpec, Init, LaunchSpec, Loaded, Options, Ptr, Role, Sanitize, Session};
+use assay_simt::{
+    Arg, Blocks, BufferSpec, Engine, Init, LaunchSpec, Loaded, Options, Ptr, Role, Sanitize, Session,
+};
 use assay_tensor::DType;
 
 /// Seconds of processor time of this thread: other work on the machine does not count.
@@ -289,11 +292,12 @@ fn load(path: &str) -> (Arc<Loaded>, usize) {
     (Arc::new(out.expect("loaded at least once")), instructions)
 }
 
-fn measure(case: &Case, dir: &str, sanitize: bool) {
+fn measure(case: &Case, dir: &str, sanitize: bool, engine: Engine) {
     println!("{} {}", case.name, case.size);
     let (loaded, _) = load(&format!("{dir}/{}.ptx", case.name));
     let options = Options {
         sanitize: if sanitize { Sanitize::ALL } else { Sanitize::OFF },
+        engine,
         instruction_budget: u64::MAX,
         ..Options::default()
     };
@@ -363,11 +367,16 @@ fn main() {
     let n: usize = option("--n").and_then(|s| s.parse().ok()).unwrap_or(512);
     let dir = option("--dir")
         .unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/kernels").to_owned());
+    let engine = match option("--engine").as_deref() {
+        Some("interp") => Engine::Interp,
+        Some("jit") => Engine::Jit,
+        _ => Engine::Auto,
+    };
     let sanitize = args.iter().any(|a| a == "--sanitize");
     args.retain(|a| a != "--sanitize");
     for case in [matmul(n), softmax(), layer_norm(), conv_2d(), max_pool_2d()] {
         if args.is_empty() || args.iter().any(|a| a == case.name) {
-            measure(&case, &dir, sanitize);
+            measure(&case, &dir, sanitize, engine);
         }
     }
 }

@@ -302,6 +302,8 @@ pub(crate) struct Code {
     pub(crate) first_site: u32,
     /// Loads into 16-bit registers: (instruction, element), sorted.
     pub(crate) narrow: Vec<(u32, u32)>,
+    /// An entry as the JIT reads it, where it can.
+    pub(crate) source: Option<crate::jit::source::Source>,
 }
 
 // SAFETY: a `Decoded` holds function pointers and numbers only; the rest of `Code` is plain data behind `Arc`s of
@@ -335,6 +337,8 @@ pub(crate) struct Kernel {
     pub(crate) max_threads: Option<u64>,
     pub(crate) req_block: Option<[u64; 3]>,
     pub(crate) files: Arc<Vec<String>>,
+    /// Compiled code of the entry.
+    pub(crate) jit: crate::jit::Cache,
 }
 
 impl Kernel {

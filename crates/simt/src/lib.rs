@@ -23,6 +23,7 @@ mod error;
 mod exec;
 mod findings;
 mod handlers;
+mod jit;
 mod lanes;
 mod liveness;
 mod memory;
@@ -37,7 +38,7 @@ pub use blocks::{Blocks, BlocksRun};
 pub use error::{LoadError, SessionError};
 pub use findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess, SourcePlace, ThreadId};
 pub use options::{
-    Arg, BufferSpec, Coverage, CoveragePoint, Elements, Fill, Generated, Init, LaunchSpec, Memory, Options,
-    Outcome, Ptr, Role, Sanitize, Schedule, Status,
+    Arg, BufferSpec, Coverage, CoveragePoint, Elements, Engine, Fill, Generated, Init, LaunchSpec, Memory,
+    Options, Outcome, Ptr, Role, Sanitize, Schedule, Status,
 };
 pub use session::{Loaded, Session};

@@ -71,6 +71,19 @@ impl Sanitize {
     }
 }
 
+/// What executes kernels. Results do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// The interpreter at first; compiled code where a launch is long enough for it to pay.
+    #[default]
+    Auto,
+    /// The interpreter.
+    Interp,
+    /// Compiled code from the start, where it can: without detectors, on a processor with AVX2 and FMA.
+    Jit,
+}
+
 /// Everything about a [`crate::Session`] that can change a result or a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
@@ -92,6 +105,9 @@ pub struct Options {
     pub memory_cap_bytes: u64,
     /// Bytes of a page of a sparse buffer: a power of two from 64 to 1024. Changes no result.
     pub page_bytes: u64,
+    /// What executes kernels; changes no result.
+    #[serde(default)]
+    pub engine: Engine,
 }
 
 impl Default for Options {
@@ -106,6 +122,7 @@ impl Default for Options {
             instruction_budget: 2_000_000_000,
             memory_cap_bytes: 4 << 30,
             page_bytes: crate::memory::pages::PAGE_BYTES,
+            engine: Engine::Auto,
         }
     }
 }

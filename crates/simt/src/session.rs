@@ -19,8 +19,8 @@ use crate::memory::fill::{Pattern, seed_of};
 use crate::memory::pages::Pages;
 use crate::memory::{Buffer, Bytes, FIRST_REGION, GlobalMemory, MAX_REGION_BYTES, Region, arena, contents};
 use crate::options::{
-    Arg, BufferSpec, Coverage, CoveragePoint, Fill, Init, LaunchSpec, Memory, Options, Outcome, Ptr, Role,
-    Status,
+    Arg, BufferSpec, Coverage, CoveragePoint, Engine, Fill, Init, LaunchSpec, Memory, Options, Outcome, Ptr,
+    Role, Status,
 };
 use crate::sanitize::{RegionShape, Sanitizer};
 
@@ -580,6 +580,12 @@ impl Session {
         let table = self.memory.table();
         let mut findings = Collector::default();
         let partial = plan.partial();
+        let usable = self.san.is_none() && crate::jit::available();
+        let jit = match self.options.engine {
+            Engine::Jit if usable => kernel.jit.compile(kernel, spec.block),
+            Engine::Auto if usable => kernel.jit.get(spec.block),
+            Engine::Interp | Engine::Auto | Engine::Jit => None,
+        };
         let mut exec = Exec {
             kernel,
             memory: &mut self.memory,
@@ -597,6 +603,8 @@ impl Session {
             budget: self.options.instruction_budget.saturating_sub(self.executed),
             stop: None,
             san: self.san.as_mut(),
+            may_compile: jit.is_none() && usable && self.options.engine == Engine::Auto,
+            jit,
             reported: Default::default(),
             next_block: 0,
             plan,

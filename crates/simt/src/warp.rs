@@ -10,6 +10,7 @@
 //! checked against the table entry, the shared or the local length before a pointer is formed.
 
 use crate::code::Cold;
+use crate::jit::Compiled;
 use crate::memory::TableEntry;
 use crate::sanitize::shadow::View;
 
@@ -148,6 +149,10 @@ pub(crate) struct Warp {
     pub(crate) interleave: bool,
     /// Stop between loads and stores of shared memory, so that warps go through them in lockstep.
     pub(crate) lockstep: bool,
+    /// Compiled code of the entry, where it runs.
+    pub(crate) jit: *const Compiled,
+    /// The entry of compiled code at which the frame is as compiled code left it, or null.
+    pub(crate) expect: *const Decoded,
 }
 
 /// See [`Warp::phase`].
@@ -193,6 +198,8 @@ impl Warp {
             cold: std::ptr::null(),
             interleave: false,
             lockstep: false,
+            jit: std::ptr::null(),
+            expect: std::ptr::null(),
         }
     }
 

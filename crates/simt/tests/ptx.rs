@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_simt::{
-    Arg, Blocks, BufferSpec, Fill, Init, LaunchSpec, LoadError, Loaded, Memory, Options, Outcome, Ptr, Role,
-    Sanitize, Schedule, Session, Status,
+    Arg, Blocks, BufferSpec, Engine, Fill, Init, LaunchSpec, LoadError, Loaded, Memory, Options, Outcome,
+    Ptr, Role, Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::DType;
 use serde::Deserialize;
@@ -520,4 +520,23 @@ fn the_portable_variant_gives_the_same_bits() {
     let (native, portable) = (digests("auto"), digests("portable"));
     assert_eq!(native.len(), cases("pass").len());
     assert_eq!(native, portable);
+}
+
+/// Outputs, findings, counts: all of it, where both engines run without detectors.
+#[test]
+fn compiled_code_agrees_with_the_interpreter_on_every_case() {
+    each(cases("pass").into_iter().chain(cases("fail")).collect(), |path| {
+        let name = path.display().to_string();
+        let (text, case) = read_case(path);
+        let loaded = load(path, &text).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for schedule in [Schedule::Hardware, Schedule::RunAhead] {
+            for seed in [0, 1, 7] {
+                let options = Options { sanitize: Sanitize::OFF, ..options(&case, schedule, seed) };
+                let interp = run(&case, &loaded, Options { engine: Engine::Interp, ..options.clone() });
+                let jit = run(&case, &loaded, Options { engine: Engine::Jit, ..options });
+                assert_eq!(jit.outcome, interp.outcome, "{name} ({schedule:?}, seed {seed})");
+                assert_eq!(jit.buffers, interp.buffers, "{name} ({schedule:?}, seed {seed})");
+            }
+        }
+    });
 }

@@ -44,6 +44,9 @@ pub(super) struct Decoder<'c, 'm> {
     pub(super) narrow: Vec<(u32, u32)>,
     /// Global addresses read in this straight run: base register's offset, offset.
     pub(super) loaded: Vec<(u32, i64)>,
+    /// Instructions that store to a place which the thread has just read.
+    pub(super) contended: Vec<usize>,
+    source: Option<crate::jit::source::Source>,
     pub(super) at: usize,
 }
 
@@ -70,6 +73,8 @@ pub(crate) fn decode(cx: &Context<'_>, id: FuncId) -> Result<Code> {
         known: Vec::new(),
         narrow: Vec::new(),
         loaded: Vec::new(),
+        contended: Vec::new(),
+        source: None,
         at: 0,
     };
     decoder.body()?;
@@ -109,6 +114,7 @@ impl<'m> Decoder<'_, 'm> {
             }
         }
         let mut starts = Vec::with_capacity(self.f.body.len());
+        let mut counts = Vec::with_capacity(self.f.body.len());
         for (at, leads) in leader.iter().enumerate().take(self.f.body.len()) {
             self.at = at;
             if *leads {
@@ -117,6 +123,7 @@ impl<'m> Decoder<'_, 'm> {
             }
             starts.push(self.out.len() as u32);
             self.one()?;
+            counts.push(self.out.len() as u32 - starts[at]);
             for r in defs_uses(self.instr()).0 {
                 let slot = self.frame.registers[r];
                 let end = slot.at + if slot.kind == Kind::W64 { 256 } else { 128 };
@@ -136,6 +143,10 @@ impl<'m> Decoder<'_, 'm> {
                 e.d.off = 2;
                 e.d.aux = 0;
             }
+        }
+        if self.f.kind == FunctionKind::Entry && self.cx.variant == crate::cpu::Variant::Wide {
+            let contended: Vec<bool> = (0..counts.len()).map(|k| self.contended.contains(&k)).collect();
+            self.source = self.lift(&starts, &counts, &contended);
         }
         for c in &mut self.cold {
             if let Cold::Brx { targets, .. } = c {
@@ -224,6 +235,7 @@ impl<'m> Decoder<'_, 'm> {
             local_bytes: self.local.bytes,
             narrow: self.narrow,
             first_site: 0,
+            source: self.source,
         }
     }
 

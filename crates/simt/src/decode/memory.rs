@@ -153,6 +153,7 @@ impl Decoder<'_, '_> {
         } else if global && self.loaded.contains(&(base.at, offset)) && d.a == base.at {
             d.g = d.f;
             d.f = generic::contended;
+            self.contended.push(self.at);
             wrapped = true;
         }
         self.emit_wrapped(d, Some(checked), wrapped);

@@ -4,6 +4,7 @@
 mod control;
 mod function;
 mod fuse;
+mod lift;
 mod matrix;
 mod memory;
 mod operands;
@@ -230,6 +231,7 @@ pub(crate) fn kernel(m: &Module, entry: FuncId, variant: Variant) -> Result<Kern
         max_threads: f.max_ntid.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
         req_block: f.req_ntid,
         files: Arc::new(m.files.clone()),
+        jit: crate::jit::Cache::default(),
     })
 }
 

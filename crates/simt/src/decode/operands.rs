@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use assay_ptx::{Function, Special, Ty};
+use assay_ptx::{Function, Op, Special, Ty};
 
 use crate::code::{Kind, Slot};
 use crate::liveness;
@@ -70,7 +70,8 @@ impl Frame {
         (end < 1 << 28).then_some(Frame {
             registers,
             spans,
-            unset,
+            // The carry flag is not followed.
+            unset: unset || f.body.iter().any(|i| matches!(i.op, Op::Addc | Op::Subc | Op::Madc)),
             flag,
             end,
             constants: BTreeMap::new(),

@@ -70,7 +70,10 @@ impl Exec<'_> {
         {
             san.arrive(slot, wi, f.mask, id as usize);
         }
-        self.complete_barriers(slot);
+        // Nothing has changed for the other barriers.
+        if self.is_complete(slot, id as usize) {
+            self.release_barrier(slot, id as usize);
+        }
         if !self.blocks[slot].active {
             return Step::Ended;
         }

@@ -12,6 +12,7 @@ pub(crate) mod access;
 mod barrier;
 mod call;
 mod collective;
+mod convoy;
 mod copies;
 mod matrix;
 mod paged;
@@ -24,6 +25,7 @@ use std::hash::BuildHasherDefault;
 use crate::blocks::Plan;
 use crate::code::{Cold, Kernel};
 use crate::findings::{Collector, Finding, FindingKind, SourcePlace, ThreadId};
+use crate::jit::Compiled;
 use crate::memory::{GlobalMemory, TableEntry};
 use crate::options::{Fill, Memory, Options, Schedule};
 use crate::sanitize::{QuickHasher, Sanitizer};
@@ -42,6 +44,11 @@ const TURN_AHEAD: i64 = 65_536;
 /// Printed text kept per launch.
 const PRINTF_LINES: usize = 10_000;
 const PRINTF_BYTES: usize = 1 << 20;
+
+/// Under [`crate::Engine::Auto`]: instructions after which a launch may be compiled for, and how many more it must be
+/// expected to execute.
+const WARM: u64 = 300_000;
+const LONG: u64 = 1_500_000;
 
 /// Why a launch ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +88,10 @@ pub(crate) struct Exec<'a> {
     pub(crate) budget: u64,
     pub(crate) stop: Option<Stop>,
     pub(crate) san: Option<&'a mut Sanitizer>,
+    /// Compiled code of the entry, for launches without detectors.
+    pub(crate) jit: Option<std::sync::Arc<Compiled>>,
+    /// Compile when it pays.
+    pub(crate) may_compile: bool,
     /// Reports made already, so that a race on every element is described once: by kind, instruction and buffer.
     pub(crate) reported: HashMap<(FindingKind, u32, u64), Option<usize>, BuildHasherDefault<QuickHasher>>,
     /// Finished blocks may reuse their slots; blocks started so far.
@@ -137,6 +148,25 @@ impl Exec<'_> {
             if !any {
                 return;
             }
+            if self.may_compile && self.executed >= WARM {
+                self.consider_compiling();
+            }
+        }
+    }
+
+    /// Compiles if what is left of the launch is worth it. Results do not depend on when.
+    fn consider_compiling(&mut self) {
+        let resident = self.blocks.iter().filter(|b| b.active).count() as u64;
+        let done = self.next_block - resident;
+        let left = if done == 0 {
+            // Blocks that take long: as much again.
+            self.executed
+        } else {
+            (self.executed / done).saturating_mul(self.plan.len().saturating_sub(done))
+        };
+        if left >= LONG {
+            self.may_compile = false;
+            self.jit = self.kernel.jit.compile(self.kernel, self.shape.block);
         }
     }
 
@@ -168,6 +198,7 @@ impl Exec<'_> {
         block.barrier_reported = false;
         block.open = 0;
         block.live = shape.threads as u32;
+        block.convoy.riders.clear();
         let previous = self.options.fill == Fill::Previous && !first;
         if block.shared.len() > 0 && !previous {
             let pattern = crate::memory::fill::Pattern {
@@ -218,6 +249,7 @@ impl Exec<'_> {
             ws.w.params = self.params.as_ptr();
             ws.w.params_len = self.params.len() as u64;
             ws.w.first_thread = (wi * LANES) as u32;
+            ws.w.expect = self.jit.as_ref().map_or(std::ptr::null(), |j| j.list.as_ptr());
             ws.w.interleave = self.options.schedule == Schedule::Hardware;
             ws.w.contended = false;
             ws.w.lockstep = many && self.options.schedule == Schedule::Hardware;
@@ -234,12 +266,17 @@ impl Exec<'_> {
 
     /// Some rounds of a block, until it is done or its share is over.
     fn rounds(&mut self, slot: usize) {
+        self.form_convoy(slot);
         for _ in 0..ROUNDS {
             let mut ran = false;
             let mut contended = false;
             for k in 0..self.blocks[slot].order.len() {
                 let wi = self.blocks[slot].order[k] as usize;
-                ran |= self.turn(slot, wi);
+                ran |= if self.blocks[slot].convoy.riders.is_empty() {
+                    self.turn(slot, wi)
+                } else {
+                    self.convoy_turn(slot, wi)
+                };
                 contended |= self.blocks[slot].warps[wi].w.contended;
                 if self.stop.is_some() {
                     return;
@@ -247,6 +284,12 @@ impl Exec<'_> {
                 if !self.blocks[slot].active {
                     return;
                 }
+            }
+            if !self.blocks[slot].convoy.riders.is_empty() {
+                if contended {
+                    return;
+                }
+                continue;
             }
             if self.blocks[slot].done() {
                 self.blocks[slot].active = false;
@@ -344,21 +387,41 @@ impl Exec<'_> {
         if self.blocks[slot].warps[wi].fragments.is_empty() {
             return false;
         }
-        let quantum = match self.options.schedule {
+        let quantum = self.quantum();
+        self.blocks[slot].warps[wi].w.fuel = quantum;
+        self.turn_from(slot, wi, quantum, false, None)
+    }
+
+    /// Fuel of a turn.
+    #[inline(always)]
+    fn quantum(&mut self) -> i64 {
+        match self.options.schedule {
             Schedule::Hardware => TURN + (self.rng.next() & 63) as i64,
             Schedule::RunAhead => TURN_AHEAD,
-        };
+        }
+    }
+
+    /// The rest of a turn. `begun`: its only fragment is in the middle of it, at its program counter or with `event`.
+    fn turn_from(
+        &mut self,
+        slot: usize,
+        wi: usize,
+        quantum: i64,
+        begun: bool,
+        mut event: Option<Event>,
+    ) -> bool {
         let checked = self.san.is_some();
-        self.blocks[slot].warps[wi].w.fuel = quantum;
-        let mut ran = false;
+        let mut resumed = begun;
+        let mut ran = begun;
         let mut over = false;
         while !over {
             let ws = &mut self.blocks[slot].warps[wi];
-            if ran && ws.w.fuel <= 0 {
+            if ran && ws.w.fuel <= 0 && !resumed {
                 // Loops through splits, table branches and calls end here; plain ones at their branch.
                 over = true;
                 break;
             }
+            resumed = false;
             let Some(fi) = ws.pick() else { break };
             ran = true;
             self.now += 1;
@@ -366,7 +429,14 @@ impl Exec<'_> {
             let Fragment { pc, mask, frame, .. } = ws.fragments[fi];
             let ci = ws.frames[frame as usize].code;
             let code = &self.kernel.codes[ci as usize];
-            let list = if checked { &code.checked } else { &code.plain };
+            let list = match &self.jit {
+                _ if checked => &code.checked,
+                Some(jit) if ci == 0 => {
+                    ws.w.jit = std::sync::Arc::as_ptr(jit);
+                    &jit.list
+                }
+                _ => &code.plain,
+            };
             let base = list.as_ptr();
             ws.w.regs = ws.frames[frame as usize].regs.as_ptr();
             ws.w.cold = code.cold.as_ptr();
@@ -388,7 +458,10 @@ impl Exec<'_> {
                 let w = &mut self.blocks[slot].warps[wi].w;
                 // SAFETY: `pc` is an index of the code whose frame is current; the pointers in `w` were set from
                 // live buffers of the lengths beside them, which nothing moves while it runs.
-                let event = unsafe { run(w, base.add(pc as usize)) };
+                let event = match event.take() {
+                    Some(e) => e,
+                    None => unsafe { run(w, base.add(pc as usize)) },
+                };
                 // SAFETY: `at` points into the same code.
                 let at = unsafe { w.at.offset_from(base) } as u32;
                 match event {

@@ -113,6 +113,8 @@ pub(crate) struct Block {
     /// Order in which warps take turns.
     pub(crate) order: Vec<u32>,
     pub(crate) active: bool,
+    /// Its warps, while all of them are in compiled code.
+    pub(crate) convoy: super::convoy::Convoy,
     /// Divergence at a barrier was reported for this block.
     pub(crate) barrier_reported: bool,
 }
@@ -341,6 +343,9 @@ impl WarpState {
 
     /// Merges fragments that are at one place in one state. The generation of the warp changes if any did.
     pub(crate) fn merge(&mut self) {
+        if self.fragments.len() == 1 {
+            return;
+        }
         let mut i = 0;
         while i < self.fragments.len() {
             let mut j = i + 1;
@@ -388,6 +393,7 @@ impl Block {
             live: 0,
             order: (0..warps as u32).collect(),
             active: false,
+            convoy: super::convoy::Convoy::default(),
             barrier_reported: false,
         }
     }
