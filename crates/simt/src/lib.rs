@@ -7,7 +7,8 @@
 //!
 //! How it works: a register is an array of 32 lanes, an instruction is a function that handles all of them under
 //! an active mask (`lanes`, `handlers`); `exec` schedules warps and does what needs more than lanes; `semantics`
-//! has what each opcode computes; `memory` the two memory models; `sanitize` the detectors.
+//! has what each opcode computes; `memory` the two memory models; `sanitize` the detectors. Long launches without
+//! detectors run partly in machine code (`jit`), with the same results.
 //!
 //! What it misses: clusters, `mbarrier`, bulk copies, `wgmma`, textures and surfaces are [`LoadError::Unsupported`]. Results of approximate instructions are closer to the exact ones than a GPU's. The
 //! scheduler is a model: it shows some interleavings, not all. Races are judged by synchronisation, not by what

@@ -113,6 +113,7 @@ pub struct Session {
     laid_out: bool,
     san: Option<Sanitizer>,
     executed: u64,
+    compiled: bool,
     launches: u64,
     /// Blocks executed while their stores were tracked: the last number given to one.
     tracked_blocks: u32,
@@ -159,6 +160,7 @@ impl Session {
             pending: Vec::new(),
             san,
             executed: 0,
+            compiled: false,
             launches: 0,
             tracked_blocks: 0,
             sampled: false,
@@ -520,6 +522,11 @@ impl Session {
         out
     }
 
+    /// What executed the launches so far: [`Engine::Jit`] if compiled code took part in any, else [`Engine::Interp`].
+    pub fn engine(&self) -> Engine {
+        if self.compiled { Engine::Jit } else { Engine::Interp }
+    }
+
     /// Warp-instructions of all launches so far.
     pub fn instructions(&self) -> u64 {
         self.executed
@@ -615,7 +622,9 @@ impl Session {
         exec.run();
         let (stop, executed, printf) = (exec.stop.take(), exec.executed, std::mem::take(&mut exec.printf));
         let (blocks, not_sampleable) = (exec.plan.ran(exec.next_block), exec.not_sampleable.take());
+        let compiled = exec.jit.is_some();
         drop(exec);
+        self.compiled |= compiled;
         self.executed = self.executed.saturating_add(executed);
         self.launches += 1;
         self.end_tracking(partial);

@@ -9,8 +9,8 @@ use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Unit};
 use assay_ptx::{Module, Param};
 use assay_report::text;
 use assay_simt::{
-    Arg, Blocks, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr, Role,
-    Sanitize, Schedule, Session, Status,
+    Arg, Blocks, BufferSpec, Engine, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr,
+    Role, Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::{DType, Generator, Tensor, safetensors_io};
 use serde_json::{Map, Value, json};
@@ -41,6 +41,7 @@ struct Ran {
     tensors: BTreeMap<String, Tensor>,
     seconds: f64,
     seed: u64,
+    engine: Engine,
 }
 
 /// Runs the command.
@@ -86,10 +87,10 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
     } else {
         output::text(&page(args, &source, &buffers, &ran))?;
     }
-    if args.engine == EngineArg::Jit && !common.quiet {
-        output::say(format_args!(
-            "note: this version has no vector JIT; the interpreter ran, with the same bits"
-        ));
+    if args.engine == EngineArg::Jit && ran.engine != Engine::Jit && !common.quiet {
+        let why =
+            if args.sanitize { "detectors need it" } else { "the kernel or this processor is not covered" };
+        output::say(format_args!("note: the interpreter ran instead of the JIT, with the same bits: {why}"));
     }
     Ok(exit)
 }
@@ -333,6 +334,11 @@ fn once(
                 FillArg::Previous => Fill::Previous,
             },
             sanitize: if args.sanitize { Sanitize::ALL } else { Sanitize::OFF },
+            engine: match args.engine {
+                EngineArg::Auto => Engine::Auto,
+                EngineArg::Interp => Engine::Interp,
+                EngineArg::Jit => Engine::Jit,
+            },
             schedule: match args.schedule {
                 ScheduleArg::Hardware => Schedule::Hardware,
                 ScheduleArg::RunAhead => Schedule::RunAhead,
@@ -387,7 +393,7 @@ fn once(
         let t = Tensor::from_bytes(b.tensor.dtype, &b.tensor.shape, bytes).map_err(Failure::bug)?;
         tensors.insert(b.name.clone(), t);
     }
-    Ok(Ran { outcome, tensors, seconds, seed })
+    Ok(Ran { outcome, tensors, seconds, seed, engine: session.engine() })
 }
 
 fn schedule_name(args: &RunArgs) -> &'static str {
@@ -421,7 +427,7 @@ fn document(args: &RunArgs, ran: &Ran) -> Value {
         "seconds": ran.seconds,
         "schedule": schedule_name(args),
         "seed": ran.seed,
-        "engine": "interp",
+        "engine": if ran.engine == Engine::Jit { "jit" } else { "interp" },
         "reason": ran.outcome.reason,
     })
 }

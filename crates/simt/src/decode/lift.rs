@@ -1,6 +1,6 @@
 //! From instructions of an entry to what the JIT reads, see [`crate::jit::source`].
 
-use assay_ptx::{BoolOp, Cmp, Half, Instr, Op, Operand, Rounding, Semantics, Space, Ty};
+use assay_ptx::{BoolOp, Cmp, Half, Instr, Op, Operand, Rounding, Space, Ty};
 
 use super::function::Decoder;
 use crate::code::Kind;
@@ -49,7 +49,7 @@ impl Decoder<'_, '_> {
         Some(Source { ins, regs })
     }
 
-    /// A source of exactly `bits` bits.
+    /// A source of exactly the width of `ty`.
     fn lift_source(&mut self, o: &Operand, ty: Ty) -> Option<Src> {
         match o {
             Operand::Reg(r) if self.f.reg_ty(*r).bits() == ty.bits() => Some(Src::Reg(r.0)),
@@ -319,8 +319,7 @@ impl Decoder<'_, '_> {
         if size != 4 && size != 8 {
             return None;
         }
-        // Strong accesses are plain ones without detectors.
-        let _ = matches!(m.semantics, None | Some(Semantics::Weak));
+        // (Strong accesses are plain ones without detectors.)
         let list: Vec<&Operand> = match &i.operands[data] {
             Operand::Vector(list) => list.iter().collect(),
             o => vec![o],

@@ -158,11 +158,10 @@ impl Exec<'_> {
     fn consider_compiling(&mut self) {
         let resident = self.blocks.iter().filter(|b| b.active).count() as u64;
         let done = self.next_block - resident;
-        let left = if done == 0 {
+        let left = match self.executed.checked_div(done) {
+            Some(each) => each.saturating_mul(self.plan.len().saturating_sub(done)),
             // Blocks that take long: as much again.
-            self.executed
-        } else {
-            (self.executed / done).saturating_mul(self.plan.len().saturating_sub(done))
+            None => self.executed,
         };
         if left >= LONG {
             self.may_compile = false;

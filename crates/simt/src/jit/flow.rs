@@ -224,8 +224,8 @@ impl Flow {
             for b in 0..runs.len() {
                 let mut h = held[b].clone();
                 let run = &runs[b];
-                for k in run.start..run.end {
-                    step(&mut h, source, k, handled[k]);
+                for (k, handled) in handled.iter().enumerate().take(run.end).skip(run.start) {
+                    step(&mut h, source, k, *handled);
                 }
                 for s in &run.next {
                     changed |= held[*s].union(&h);

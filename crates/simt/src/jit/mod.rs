@@ -39,7 +39,7 @@ use crate::code::{Code, Kernel, Kind};
 use crate::warp::{Decoded, Event, Handler, LANES, Warp};
 
 use flow::Flow;
-use source::{FloatOp, Source, Src, What};
+use source::{Source, Src, What};
 use spread::{BlockClass, HALF, Spread, Spreads};
 
 /// Machine code kept for one kernel, in bytes, over all classes of blocks.
@@ -176,7 +176,7 @@ fn compile(code: &Code, class: BlockClass) -> Option<Compiled> {
     let spreads = Spreads::new(source, class, |r| undefined.has(r));
     let handled = flow::by_handler(source, &spreads);
     let flow = Flow::new(source, &spreads, &handled, graph);
-    let lazy = lazy(source, &handled);
+    let lazy = lazy(source);
     let runs: Vec<usize> = (0..flow.runs.len()).filter(|b| flow.is_entry[*b]).collect();
     if runs.is_empty() {
         return None;
@@ -250,13 +250,13 @@ fn compile(code: &Code, class: BlockClass) -> Option<Compiled> {
 }
 
 /// Registers of which every write gives a float whose NaNs are canonical (or will be).
-fn lazy(source: &Source, handled: &[bool]) -> Vec<bool> {
+fn lazy(source: &Source) -> Vec<bool> {
     let mut lazy: Vec<bool> = source.regs.iter().map(|r| r.float).collect();
     loop {
         let mut changed = false;
-        for (i, handled) in source.ins.iter().zip(handled) {
+        for i in &source.ins {
             let fine = match &i.what {
-                What::Float { op, .. } => !matches!(op, FloatOp::Min | FloatOp::Max) || !*handled,
+                What::Float { .. } => true,
                 What::Mov { a: Src::Const(v), .. } => !f32::from_bits(*v as u32).is_nan(),
                 What::Mov { a: Src::Reg(r), .. } => lazy[*r as usize],
                 _ => false,
