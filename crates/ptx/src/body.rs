@@ -83,6 +83,8 @@ pub(crate) struct Body<'a> {
     /// Names in `.branchtargets`, by table: the scope and the labels.
     tables: Vec<(u32, Vec<Token<'a>>)>,
     loc: Option<Loc>,
+    /// What a pragma says of the next instruction.
+    used_bytes: Option<u32>,
     /// By site of inlined code, the outermost site of its latest inlining.
     outermost: HashMap<Site, Site>,
     /// Spans of the operands of the current instruction.
@@ -155,6 +157,7 @@ impl<'a> Parser<'a> {
             pending: Vec::new(),
             tables: Vec::new(),
             loc: None,
+            used_bytes: None,
             outermost: HashMap::new(),
             spans: Vec::new(),
         };
@@ -231,7 +234,10 @@ impl<'a> Parser<'a> {
                 return Ok(());
             }
             ".reg" => return self.registers(body),
-            ".pragma" => return self.pragma(),
+            ".pragma" => {
+                body.used_bytes = self.pragma()?.or(body.used_bytes);
+                return Ok(());
+            }
             ".extern" | ".visible" | ".weak" => {
                 return Err(
                     self.unsupported(self.tok.span(), &format!("{} inside a function", self.tok.text))
@@ -377,6 +383,7 @@ impl<'a> Parser<'a> {
             span,
             spelling: opcode.span(),
             loc: body.loc,
+            used_bytes: body.used_bytes.take().filter(|_| matches!(resolved.op, Op::Ld | Op::Ldu)),
         });
         Ok(())
     }
@@ -710,6 +717,7 @@ impl<'a> Parser<'a> {
                 span: close,
                 spelling: close,
                 loc: body.loc,
+                used_bytes: None,
             });
         }
         let find = |scope: u32, name: &'a str| {

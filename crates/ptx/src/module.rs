@@ -396,6 +396,9 @@ pub struct Instr {
     pub spelling: Span,
     /// Source position.
     pub loc: Option<Loc>,
+    /// Of a load, the bytes that the program uses, as `.pragma "used_bytes_mask"` before it says: bit k for byte k.
+    /// The compiler widened the load; the other bytes have no meaning in the source.
+    pub used_bytes: Option<u32>,
 }
 
 impl Instr {

@@ -302,7 +302,10 @@ impl<'a> Parser<'a> {
         match self.tok.text {
             ".file" => return self.file(),
             ".section" => return self.section(),
-            ".pragma" => return self.pragma(),
+            ".pragma" => {
+                self.pragma()?;
+                return Ok(());
+            }
             ".loc" => {
                 self.loc()?;
                 return Ok(());
@@ -390,20 +393,29 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `.pragma "…";`: hints for the optimiser.
-    pub fn pragma(&mut self) -> Result<()> {
+    /// `.pragma "…";`: hints for the optimiser. Gives the mask of `used_bytes_mask`, which a later one replaces.
+    /// Source: PTX ISA, "Pragma Strings".
+    pub fn pragma(&mut self) -> Result<Option<u32>> {
         self.bump()?;
+        let mut used_bytes = None;
         loop {
             if self.tok.kind != Kind::Str {
                 return Err(self.expected("a string"));
             }
-            self.bump()?;
+            let text = self.bump()?.text.trim_matches('"');
+            if let Some(mask) = text.strip_prefix("used_bytes_mask") {
+                let mask = mask.trim();
+                used_bytes = match mask.strip_prefix("0x") {
+                    Some(digits) => u32::from_str_radix(digits, 16).ok(),
+                    None => mask.parse().ok(),
+                };
+            }
             if !self.eat(b',')? {
                 break;
             }
         }
         self.expect(b';')?;
-        Ok(())
+        Ok(used_bytes)
     }
 
     /// `.section name { … }`: debug information, skipped.
@@ -576,7 +588,9 @@ impl<'a> Parser<'a> {
                 ".explicitcluster" | ".blocksareclusters" => {
                     self.bump()?;
                 }
-                ".pragma" => self.pragma()?,
+                ".pragma" => {
+                    self.pragma()?;
+                }
                 _ => return Err(self.unknown_directive()),
             }
         }

@@ -100,6 +100,8 @@ pub(crate) struct MemOp {
     pub(crate) strong: bool,
     pub(crate) semantics: Option<Semantics>,
     pub(crate) scope: Option<Scope>,
+    /// Bytes that the program uses of what it loads, bit k for byte k; all ones where it uses all.
+    pub(crate) used: u32,
 }
 
 /// An argument or result on the caller's side.

@@ -159,3 +159,21 @@ fn a_budget_counts_over_all_launches() {
     assert_eq!(second.status, Status::Exhausted);
     assert!(second.reason.unwrap().contains("200"));
 }
+
+#[test]
+fn a_grid_without_end_of_empty_blocks_is_exhausted() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n";
+    let loaded = Arc::new(Loaded::new(&assay_ptx::parse_module(text).unwrap()).unwrap());
+    let mut s = Session::new(loaded, Options { instruction_budget: 1_000_000, ..Options::default() });
+    let most = LaunchSpec {
+        kernel: "k",
+        grid: [(1 << 31) - 1, 65_535, 65_535],
+        block: [1; 3],
+        dynamic_shared: 0,
+        args: &[],
+        blocks: &Blocks::All,
+    };
+    let outcome = s.launch(&most);
+    assert_eq!(outcome.status, Status::Exhausted);
+    assert!(outcome.instructions < 1_000_000, "{}", outcome.instructions);
+}

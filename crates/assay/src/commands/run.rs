@@ -306,10 +306,13 @@ fn instruction_budget(args: &RunArgs, buffers: &[Buffer]) -> u64 {
     const FIXED: u64 = 100_000_000;
     const PER_WARP: u64 = 1_000_000;
     const PER_BYTE: u64 = 16;
+    // Minutes: whatever the grid, a kernel that never ends is found out.
+    const MOST: u64 = 20_000_000_000;
     let product = |d: [u64; 3]| d.into_iter().fold(1u64, u64::saturating_mul);
     let warps = product(args.block).div_ceil(32).saturating_mul(product(args.grid));
     let bytes = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.tensor.data.len() as u64));
-    FIXED.saturating_add(warps.saturating_mul(PER_WARP)).saturating_add(bytes.saturating_mul(PER_BYTE))
+    let wanted = FIXED.saturating_add(warps.saturating_mul(PER_WARP));
+    wanted.saturating_add(bytes.saturating_mul(PER_BYTE)).min(MOST)
 }
 
 fn once(

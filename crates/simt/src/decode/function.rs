@@ -48,6 +48,8 @@ pub(super) struct Decoder<'c, 'm> {
     pub(super) contended: Vec<usize>,
     source: Option<crate::jit::source::Source>,
     pub(super) at: usize,
+    /// Registers that something reads; made when first asked for.
+    reads: Option<Vec<bool>>,
 }
 
 pub(super) type Result<T> = std::result::Result<T, LoadError>;
@@ -76,6 +78,7 @@ pub(crate) fn decode(cx: &Context<'_>, id: FuncId) -> Result<Code> {
         contended: Vec::new(),
         source: None,
         at: 0,
+        reads: None,
     };
     decoder.body()?;
     Ok(decoder.finish())
@@ -84,6 +87,17 @@ pub(crate) fn decode(cx: &Context<'_>, id: FuncId) -> Result<Code> {
 impl<'m> Decoder<'_, 'm> {
     pub(super) fn instr(&self) -> &'m Instr {
         &self.f.body[self.at]
+    }
+
+    /// True if any instruction of the function reads the register.
+    pub(super) fn is_read(&mut self, r: RegId) -> bool {
+        let f = self.f;
+        let reads = self.reads.get_or_insert_with(|| {
+            let mut reads = vec![false; f.registers.len()];
+            f.body.iter().flat_map(|i| defs_uses(i).1).for_each(|r| reads[r] = true);
+            reads
+        });
+        reads[r.index()]
     }
 
     pub(super) fn no(&self) -> LoadError {

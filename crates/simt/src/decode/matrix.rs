@@ -113,6 +113,7 @@ impl Decoder<'_, '_> {
             strong: false,
             semantics: None,
             scope: None,
+            used: u32::MAX,
         })
     }
 

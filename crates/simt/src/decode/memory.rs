@@ -99,7 +99,9 @@ impl Decoder<'_, '_> {
             strong,
             semantics: m.semantics,
             scope: m.scope,
+            used: if store { u32::MAX } else { self.used_bytes(&elements, size) },
         };
+        let whole = u64::from(op.used.count_ones()) >= size * slots.len() as u64;
         let want = if size == 8 { Kind::W64 } else { Kind::W32 };
         let plain_data = slots.iter().all(|s| s.is_some_and(|s| s.kind == want));
         let shared = space == Some(Space::Shared);
@@ -120,7 +122,7 @@ impl Decoder<'_, '_> {
             let signed = !store && size < 4 && ty.is_signed();
             cached_form = cached;
             let form = memory::Form { store, shared, size: size as u8, count: slots.len(), signed, cached };
-            if !strong {
+            if !strong && whole {
                 checked = memory::handler(form, self.cx.variant, true).unwrap_or(generic::to_memory);
             }
             if let Some(h) = memory::handler(form, self.cx.variant, false) {
@@ -165,6 +167,26 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
+    /// The bytes of a load that the program uses: all but those that the compiler says it does not, and those of
+    /// elements that nothing reads. A load is widened where the rest may hold anything, and another thread may write it.
+    fn used_bytes(&mut self, elements: &[&Operand], size: u64) -> u32 {
+        let total = size * elements.len() as u64;
+        let every = u32::MAX >> 32u64.saturating_sub(total).min(31);
+        let mut used = self.instr().used_bytes.unwrap_or(u32::MAX) & every;
+        if elements.len() > 1 {
+            for (k, o) in elements.iter().enumerate() {
+                let read = match o {
+                    Operand::Reg(r) => self.is_read(*r),
+                    _ => false,
+                };
+                if !read {
+                    used &= !(((1u32 << size) - 1) << (k as u64 * size));
+                }
+            }
+        }
+        if used == every { u32::MAX } else { used }
+    }
+
     pub(super) fn atomic(&mut self) -> Result<()> {
         let i = self.instr();
         let m = &i.mods;
@@ -197,6 +219,7 @@ impl Decoder<'_, '_> {
             strong: true,
             semantics: m.semantics,
             scope: m.scope,
+            used: u32::MAX,
         };
         let mut d = self.blank();
         d.f = generic::to_memory;

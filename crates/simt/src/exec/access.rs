@@ -202,6 +202,7 @@ impl Exec<'_> {
             strong: false,
             semantics: None,
             scope: None,
+            used: u32::MAX,
         };
         let place = self.resolve(slot, wi, &op, address, 1).ok()?;
         Some(self.peek(slot, wi, lane, place, 1) as u8)
@@ -489,33 +490,35 @@ impl Exec<'_> {
             if mask >> k & 1 == 0 {
                 continue;
             }
-            let at_place = match *place {
-                Place::Global(region, offset) => {
-                    if self.memory.regions[region].constant {
-                        continue;
+            for (from, size) in used_runs(op.used, total) {
+                let at_place = match *place {
+                    Place::Global(region, offset) => {
+                        if self.memory.regions[region].constant {
+                            continue;
+                        }
+                        Where::Global { region, offset: offset.saturating_add(from) }
                     }
-                    Where::Global { region, offset }
-                }
-                Place::Shared(offset) => Where::Shared { offset },
-                Place::Local(offset) => Where::Local { offset },
-                Place::Param(_) => continue,
-            };
-            let access = Access {
-                slot,
-                warp: wi,
-                lane: k,
-                place: at_place,
-                size: total,
-                kind,
-                strong: op.strong,
-                semantics: op.semantics,
-                scope: op.scope,
-                site: self.site(ci, at),
-                copy: CopyPhase::None,
-            };
-            reports.clear();
-            san.access(&access, &mut |r| reports.push(r));
-            self.publish(slot, wi, ci, at, &access, &reports);
+                    Place::Shared(offset) => Where::Shared { offset: offset.saturating_add(from) },
+                    Place::Local(offset) => Where::Local { offset: offset.saturating_add(from) },
+                    Place::Param(_) => continue,
+                };
+                let access = Access {
+                    slot,
+                    warp: wi,
+                    lane: k,
+                    place: at_place,
+                    size,
+                    kind,
+                    strong: op.strong,
+                    semantics: op.semantics,
+                    scope: op.scope,
+                    site: self.site(ci, at),
+                    copy: CopyPhase::None,
+                };
+                reports.clear();
+                san.access(&access, &mut |r| reports.push(r));
+                self.publish(slot, wi, ci, at, &access, &reports);
+            }
         }
         if san.bytes() > self.options.memory_cap_bytes {
             self.stop = Some(super::Stop::Exhausted("shadow memory passes the memory cap".into()));
@@ -767,4 +770,24 @@ mod tests {
         assert_eq!(go(AtomOp::Add, Ty::F16x2, 0x3c00_3c00, 0x3c00_4000, 0), 0x4000_4200);
         assert_eq!(go(AtomOp::Add, Ty::U64, u64::MAX, 2, 0), 1);
     }
+}
+
+/// The runs of bytes that an access of `total` bytes uses: offset and length.
+fn used_runs(used: u32, total: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if used == u32::MAX {
+            let all = (at < total).then_some((at, total));
+            at = total;
+            return all;
+        }
+        let rest = u64::from(used).checked_shr(at as u32).unwrap_or(0);
+        if rest == 0 {
+            return None;
+        }
+        let from = at.saturating_add(u64::from(rest.trailing_zeros()));
+        let len = u64::from((u64::from(used) >> from).trailing_ones());
+        at = from.saturating_add(len);
+        Some((from, len))
+    })
 }

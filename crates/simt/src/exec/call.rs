@@ -251,11 +251,12 @@ impl Exec<'_> {
             if mask >> k & 1 == 0 {
                 continue;
             }
-            let [format, list, ..] = self.builtin_args(slot, wi, k, op);
-            let format = self.string(slot, wi, k, format);
             let mut at_arg = 0u64;
             let mut written = 0u64;
+            // A flood costs no more than its loop once enough is kept.
             if self.printf.len() < PRINTF_LINES && self.printf_bytes < PRINTF_BYTES {
+                let [format, list, ..] = self.builtin_args(slot, wi, k, op);
+                let format = self.string(slot, wi, k, format);
                 let text = {
                     let mut next = |size: u64| {
                         at_arg = at_arg.next_multiple_of(size);

@@ -41,6 +41,10 @@ const ROUNDS: u32 = 8;
 /// Fuel of a turn in instructions under the two schedules.
 const TURN: i64 = 1024;
 const TURN_AHEAD: i64 = 65_536;
+/// What the start of a block counts against the instruction budget, so that a grid without end of empty blocks is
+/// exhausted too. Less than the shortest kernels execute in ten blocks, so that no budget of a multiple of what a
+/// correct kernel needs is used up by it.
+const BLOCK_COST: u64 = 32;
 /// Printed text kept per launch.
 const PRINTF_LINES: usize = 10_000;
 const PRINTF_BYTES: usize = 1 << 20;
@@ -544,7 +548,8 @@ impl Exec<'_> {
         ws.stale_turns = if over && ws.w.fuel <= 0 { ws.stale_turns + 1 } else { 0 };
         ws.w.clock = ws.w.clock.wrapping_add(used);
         self.executed = self.executed.saturating_add(used);
-        if self.executed > self.budget {
+        let blocks = self.next_block.saturating_mul(BLOCK_COST);
+        if self.executed.saturating_add(blocks) > self.budget {
             let reason = format!("more than {} warp-instructions", self.options.instruction_budget);
             self.stop = Some(Stop::Exhausted(reason));
         }
