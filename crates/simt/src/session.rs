@@ -49,6 +49,16 @@ impl Loaded {
         Loaded::with_variant(module, cpu::variant())
     }
 
+    /// As [`Loaded::new`], with the handlers that every processor runs, whatever this one can do: for tests that
+    /// compare the two in one process.
+    ///
+    /// # Errors
+    /// As [`Loaded::new`].
+    #[doc(hidden)]
+    pub fn portable(module: &Module) -> Result<Loaded, LoadError> {
+        Loaded::with_variant(module, Variant::Portable)
+    }
+
     pub(crate) fn with_variant(module: &Module, variant: Variant) -> Result<Loaded, LoadError> {
         let mut kernels = BTreeMap::new();
         let mut first = None;
