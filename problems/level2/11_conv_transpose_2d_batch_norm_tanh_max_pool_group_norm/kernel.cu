@@ -24,22 +24,22 @@ __global__ void conv_transpose(const float* __restrict__ x, const float* __restr
     if (position >= HO * WO) {
         return;
     }
-    // Output o meets input o + PAD - k through tap k: the taps within the image are a range.
+    // Output o meets input o + PAD - k through tap k.
     const int up = position / WO + PAD;
     const int left = position % WO + PAD;
-    const int kh_first = max(0, up - H + 1);
-    const int kh_last = min(K - 1, up);
-    const int kw_first = max(0, left - W + 1);
-    const int kw_last = min(K - 1, left);
 
     float sum = bias[co];
-    const float* image = x + static_cast<long long>(blockIdx.z) * CI * H * W;
+    const float* image = x + static_cast<long long>(blockIdx.z) * CI * H * W + up * W + left;
     for (int ci = 0; ci < CI; ++ci) {
-        for (int kh = kh_first; kh <= kh_last; ++kh) {
-            const float* row = image + (up - kh) * W + left;
-            const float* taps = filter + ci * TAPS + kh * K;
-            for (int kw = kw_first; kw <= kw_last; ++kw) {
-                sum += row[-kw] * taps[kw];
+        const float* taps = filter + ci * TAPS;
+        #pragma unroll
+        for (int kh = 0; kh < K; ++kh) {
+            #pragma unroll
+            for (int kw = 0; kw < K; ++kw) {
+                const int r = up - kh;
+                const int c = left - kw;
+                const bool inside = r >= 0 && r < H && c >= 0 && c < W;
+                sum += inside ? image[-kh * W - kw] * taps[kh * K + kw] : 0.0f;
             }
         }
         image += H * W;

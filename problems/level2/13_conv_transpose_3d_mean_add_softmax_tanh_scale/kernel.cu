@@ -53,20 +53,16 @@ __global__ void conv_softmax_tanh(const float* __restrict__ sums,
         float total = 0.0f;
         for (int ci = 0; ci < CI; ++ci) {
             const float* filter = weight + (ci * CO + co) * TAPS;
-            for (int kh = 0; kh < K; ++kh) {
-                const int r = h + 1 - kh;
-                if (r < 0 || r >= H) {
-                    continue;
-                }
-                for (int kw = 0; kw < K; ++kw) {
-                    const int c = w + 1 - kw;
-                    if (c < 0 || c >= W) {
-                        continue;
-                    }
-                    const float* in = image + ci * K * plane + r * W + c;
-                    const float* taps = filter + kh * K + kw;
-                    total += in[0] * taps[0] + in[plane] * taps[K * K]
-                           + in[2 * plane] * taps[2 * K * K];
+            const float* in = image + ci * K * plane + p;
+            #pragma unroll
+            for (int tap = 0; tap < K * K; ++tap) {
+                const int dr = 1 - tap / K;
+                const int dc = 1 - tap % K;
+                const bool inside = h + dr >= 0 && h + dr < H && w + dc >= 0 && w + dc < W;
+                if (inside) {
+                    const int at = dr * W + dc;
+                    total += in[at] * filter[tap] + in[plane + at] * filter[K * K + tap]
+                           + in[2 * plane + at] * filter[2 * K * K + tap];
                 }
             }
         }
