@@ -131,7 +131,8 @@ pub(crate) struct Isa {
     words: HashMap<&'static str, (u8, Word)>,
     types: HashMap<&'static str, Ty>,
     names: HashMap<&'static str, Op>,
-    forms: Vec<Vec<Form>>,
+    /// Forms of each row, compiled when the first instruction of its opcode is read.
+    forms: Vec<OnceLock<Vec<Form>>>,
 }
 
 /// A spelling with its meaning.
@@ -285,23 +286,28 @@ fn all_words() -> Vec<(&'static str, Word)> {
 
 impl Isa {
     fn compile() -> Isa {
-        let mut words = HashMap::new();
+        let mut words = HashMap::with_capacity(256);
         for (i, (text, word)) in all_words().into_iter().enumerate() {
             // Fewer than 256 words: a test counts them.
             words.entry(text).or_insert((i as u8, word));
         }
         let types: HashMap<&'static str, Ty> = all_types().into_iter().collect();
-        let mut names = HashMap::new();
+        let mut names = HashMap::with_capacity(256);
         for row in TABLE {
             for name in row.names {
                 names.insert(*name, row.op);
             }
         }
-        let mut isa = Isa { words, types, names, forms: Vec::new() };
-        let forms =
-            TABLE.iter().map(|row| row.forms.iter().filter_map(|f| isa.form(f).ok()).collect()).collect();
-        isa.forms = forms;
-        isa
+        Isa { words, types, names, forms: TABLE.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    /// The forms of an opcode.
+    fn forms(&self, op: Op) -> &[Form] {
+        let row = op.row();
+        match self.forms.get(op as usize) {
+            Some(f) => f.get_or_init(|| row.forms.iter().filter_map(|f| self.form(f).ok()).collect()),
+            None => &[],
+        }
     }
 
     /// Compiles one form. An error names the part that means nothing; a test checks that the
@@ -421,7 +427,7 @@ impl Isa {
                     n => n == 1,
                 })
         };
-        let form = self.forms.get(op as usize)?.iter().find(fits)?;
+        let form = self.forms(op).iter().find(fits)?;
         if name.starts_with("bar.") && op != Op::BarWarpSync {
             mods.aligned = true;
         }
@@ -573,7 +579,8 @@ mod tests {
             assert!(seen.insert(*text), "{text} twice");
             assert!(isa().ty(text).is_none(), "{text} is a type too");
         }
-        let used: Bits = isa().forms.iter().flatten().fold(Bits::default(), |b, f| b.union(f.allowed));
+        let used: Bits =
+            Op::ALL.iter().flat_map(|op| isa().forms(*op)).fold(Bits::default(), |b, f| b.union(f.allowed));
         for (text, _) in &words {
             let mut one = Bits::default();
             one.insert(isa().words[text].0);

@@ -32,6 +32,12 @@ pub(crate) trait Simd {
         lanes.iter().enumerate().fold(0, |m, (k, v)| m | ((v >> 63) as u32) << k)
     }
 
+    /// `v[order[k]]` in lane k; `order` is below 8.
+    #[inline(always)]
+    fn permute8(v: &[u32; 8], order: &[u32; 8]) -> [u32; 8] {
+        order.map(|k| v[k as usize & 7])
+    }
+
     /// How addresses lie: 1 if lanes 0–15 and 16–31 each rise by `stride`, 2 if each half shares one, else 0.
     #[inline(always)]
     fn kind32(a: &[u32; 2 * HALF], stride: u32) -> u32 {
@@ -83,6 +89,20 @@ impl Simd for Wide {
         use std::arch::x86_64::{_mm256_castsi256_pd, _mm256_loadu_si256, _mm256_movemask_pd};
         // SAFETY: as above.
         unsafe { _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_loadu_si256(lanes.as_ptr().cast()))) as u32 }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn permute8(v: &[u32; 8], order: &[u32; 8]) -> [u32; 8] {
+        use std::arch::x86_64::{_mm256_loadu_si256, _mm256_permutevar8x32_epi32, _mm256_storeu_si256};
+        let mut out = [0; 8];
+        // SAFETY: 32 bytes each; code of this variant runs only where AVX2 is available.
+        unsafe {
+            let (v, order) =
+                (_mm256_loadu_si256(v.as_ptr().cast()), _mm256_loadu_si256(order.as_ptr().cast()));
+            _mm256_storeu_si256(out.as_mut_ptr().cast(), _mm256_permutevar8x32_epi32(v, order));
+        }
+        out
     }
 
     #[cfg(target_arch = "x86_64")]

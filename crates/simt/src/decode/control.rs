@@ -99,13 +99,14 @@ impl Decoder<'_, '_> {
             Some(o) => self.source(o, Ty::U32)?,
             None => return Err(self.no()),
         };
-        let shuffle = match (&op, &sources[..], i.guard) {
+        let plain = match (&op, &sources[..], i.guard) {
             (Collective::Shfl { mode }, [a, b, c], None) => Some((*mode, *a, *b, *c)),
             _ => None,
         };
         self.emit_cold(Cold::Warp(WarpOp { op, dest, pred, sources, members }));
-        if let (Some((mode, a, b, c)), Some(e)) = (shuffle, self.out.last_mut()) {
-            e.d.f = shuffle::whole;
+        let handler = shuffle::pair().pick(self.cx.variant);
+        if let (Some((mode, a, b, c)), Some(e)) = (plain, self.out.last_mut()) {
+            e.d.f = handler;
             (e.d.a, e.d.b, e.d.c, e.d.class) = (a.at, b.at, c.at, members.at);
             (e.d.d, e.d.e) = (dest.map_or(0, |s| s.at), pred.map_or(0, |s| s.at));
             e.d.off = shuffle::number(mode);
