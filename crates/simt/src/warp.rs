@@ -91,6 +91,8 @@ pub(crate) struct Class {
     pub(crate) low: u64,
     /// Address of lane 16.
     pub(crate) high: u64,
+    /// How far the next access is likely to be from here.
+    pub(crate) ahead: u64,
 }
 
 /// What handlers see.

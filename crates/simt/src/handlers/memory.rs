@@ -18,7 +18,7 @@ const HALF: usize = 16;
 unsafe fn classify64<S: Simd>(a: *const u64, stride: u64) -> Class {
     // SAFETY: a register of 32 lanes.
     let a = unsafe { &*a.cast::<[u64; LANES]>() };
-    Class { kind: S::kind64(a, stride), generation: 0, low: a[0], high: a[HALF] }
+    Class { kind: S::kind64(a, stride), generation: 0, low: a[0], high: a[HALF], ahead: 0 }
 }
 
 /// Classifies 32-bit addresses.
@@ -26,12 +26,12 @@ unsafe fn classify64<S: Simd>(a: *const u64, stride: u64) -> Class {
 pub(crate) unsafe fn classify32<S: Simd>(a: *const u32, stride: u32) -> Class {
     // SAFETY: a register of 32 lanes.
     let a = unsafe { &*a.cast::<[u32; LANES]>() };
-    Class { kind: S::kind32(a, stride), generation: 0, low: u64::from(a[0]), high: u64::from(a[HALF]) }
+    Class { kind: S::kind32(a, stride), generation: 0, low: u64::from(a[0]), high: u64::from(a[HALF]), ahead: 0 }
 }
 
 /// Where accesses go.
 pub(crate) trait Space: 'static {
-    /// Loads ask for the place that the next one would read if it moved on as far as this one did.
+    /// Loads ask ahead for the place that is likely to be read next.
     const AHEAD: bool;
     /// Class of the address register of `d`.
     unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class;
@@ -235,15 +235,12 @@ fn lanes_of(w: &Warp, d: &Decoded, first: usize, lanes: usize, total: u64) -> Ru
     }
 }
 
-/// The class of an access, and how far its address is from that of the time before (0 if not looked at).
-///
+/// A step by which an access may move on from one time to the next; beyond it the register had another use.
+const MOST_AHEAD: i64 = 1 << 20;
+
 /// Classes are kept with the instruction's offset taken out, for accesses with the same register and others.
 #[inline(always)]
-unsafe fn class_of<S: Simd, M: Space, const CACHED: bool>(
-    w: &Warp,
-    d: &Decoded,
-    stride: u64,
-) -> (Class, u64) {
+unsafe fn class_of<S: Simd, M: Space, const CACHED: bool>(w: &Warp, d: &Decoded, stride: u64) -> Class {
     // SAFETY: the class slot is the decoder's; `CACHED` instructions follow one that wrote it, unless the mask
     // was partial then, in which case it has changed since and with it the generation.
     unsafe {
@@ -252,16 +249,22 @@ unsafe fn class_of<S: Simd, M: Space, const CACHED: bool>(
             let mut c = *slot;
             c.low = c.low.wrapping_add(d.off as u64);
             c.high = c.high.wrapping_add(d.off as u64);
-            (c, 0)
+            c
         } else {
-            let c = M::classify::<S>(w, d, stride);
+            let mut c = M::classify::<S>(w, d, stride);
             let mut kept = c;
             kept.generation = w.generation;
             kept.low = kept.low.wrapping_sub(d.off as u64);
             kept.high = kept.high.wrapping_sub(d.off as u64);
-            let moved = kept.low.wrapping_sub((*slot).low);
+            if M::AHEAD {
+                let moved = kept.low.wrapping_sub((*slot).low);
+                let again = moved != 0 && (-MOST_AHEAD..MOST_AHEAD).contains(&(moved as i64));
+                // At first: where the next warp of a block mostly goes.
+                kept.ahead = if again { moved } else { stride * LANES as u64 };
+                c.ahead = kept.ahead;
+            }
             *slot = kept;
-            (c, moved)
+            c
         }
     }
 }
@@ -348,16 +351,16 @@ unsafe fn load<
             return w.stop(d, Event::Yield);
         }
         if w.mask == u32::MAX {
-            let (c, moved) = class_of::<S, M, CACHED>(w, d, total);
+            let c = class_of::<S, M, CACHED>(w, d, total);
             if c.kind == 1 {
                 let p = M::range::<false>(w, c.low, total * HALF as u64, total);
                 let q = M::range::<false>(w, c.high, total * HALF as u64, total);
                 if p.is_null() || q.is_null() {
                     return w.stop(d, Event::Memory);
                 }
-                if M::AHEAD && !CACHED {
-                    S::prefetch(p.wrapping_add(moved as usize));
-                    S::prefetch(q.wrapping_add(moved as usize));
+                if M::AHEAD {
+                    S::prefetch(p.wrapping_add(c.ahead as usize));
+                    S::prefetch(q.wrapping_add(c.ahead as usize));
                 }
                 if CHECK {
                     let ok = M::check::<false>(w, c.low, lanes_of(w, d, 0, HALF, total), false)
@@ -463,7 +466,7 @@ unsafe fn store<
             return w.stop(d, Event::Yield);
         }
         if w.mask == u32::MAX {
-            let (c, _) = class_of::<S, M, CACHED>(w, d, total);
+            let c = class_of::<S, M, CACHED>(w, d, total);
             if c.kind == 1 {
                 let p = M::range::<true>(w, c.low, total * HALF as u64, total);
                 let q = M::range::<true>(w, c.high, total * HALF as u64, total);
