@@ -5,7 +5,7 @@ use assay_ptx::{AtomOp, Base, FunctionKind, Op, Operand, Semantics, Space, Symbo
 use super::function::{Decoder, Result};
 use super::fuse::Tag;
 use crate::code::{Cold, Kind, MemKind, MemOp, Slot};
-use crate::handlers::{generic, memory};
+use crate::handlers::{generic, local, memory};
 use crate::warp::Handler;
 
 impl Decoder<'_, '_> {
@@ -140,6 +140,20 @@ impl Decoder<'_, '_> {
                 }
             }
         }
+        if plain_data && space == Some(Space::Local) && base.kind == Kind::W64 {
+            let signed = !store && size < 4 && ty.is_signed();
+            if let Some(h) = local::handler(store, size as u8, slots.len(), signed, self.cx.variant) {
+                d.f = h;
+                d.a = base.at;
+                d.off = offset;
+                d.class = u32::from(frame_relative);
+                let at = |k: usize| slots.get(k).copied().flatten().map_or(0, |s: Slot| s.at);
+                (d.d, d.b, d.c, d.e) = (at(0), at(1), at(2), at(3));
+                if slots.len() == 1 {
+                    d.e = if self.reg_bits(elements[0]) == 16 { 0xffff } else { u32::MAX };
+                }
+            }
+        }
         self.cold.push(Cold::Memory(op));
         if !store {
             for (k, o) in elements.iter().enumerate() {
@@ -223,6 +237,16 @@ impl Decoder<'_, '_> {
         };
         let mut d = self.blank();
         d.f = generic::to_memory;
+        if !frame_relative && matches!(ty.size_bytes(), 4 | 8) {
+            match space {
+                Some(Space::Shared) if base.kind == Kind::W32 => d.f = memory::atomic::<memory::Shared>,
+                None | Some(Space::Global) if base.kind == Kind::W64 => {
+                    d.f = memory::atomic::<memory::Global>
+                }
+                _ => {}
+            }
+            (d.a, d.off) = (base.at, offset);
+        }
         d.aux = self.cold.len() as u32;
         self.cold.push(Cold::Memory(mem));
         self.emit(d, Some(generic::to_memory));

@@ -221,9 +221,9 @@ impl Exec<'_> {
             let mut ws = std::mem::replace(&mut self.blocks[slot].warps[wi], state::WarpState::new());
             ws.start(self.kernel, lanes.min(32) as u32);
             // Classes of addresses are told from older ones by the generation: before that comes round they all go.
-            let whole = ws.w.generation > u32::MAX / 2;
+            let whole = !ws.filled || ws.w.generation > u32::MAX / 2;
             if whole {
-                ws.w.generation = 1;
+                (ws.filled, ws.w.generation) = (true, 1);
             }
             let regs = &mut ws.frames[0].regs;
             refill_frame(regs, &mut ws.image, code, &shape, &self.blocks[slot], wi, whole);

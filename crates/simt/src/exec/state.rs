@@ -57,8 +57,10 @@ pub(crate) struct WarpState {
     pub(crate) stale_turns: u32,
     /// Where lanes last exited: line.
     pub(crate) exit_line: u32,
-    /// The entry's frame as the first block had it.
+    /// The entry's frame as the first block had it, where a register may be read before it is written.
     pub(crate) image: Vec<u8>,
+    /// The entry's frame was filled.
+    pub(crate) filled: bool,
     /// Asynchronous copies that have not landed, and how many groups of them each lane has committed.
     pub(crate) copies: Vec<Pending>,
     pub(crate) groups: [u32; LANES],
@@ -204,8 +206,8 @@ pub(crate) fn fill_frame(regs: &mut Bytes, code: &Code, shape: &Shape, block: &B
     fill_specials(bytes, code, shape, block, warp);
 }
 
-/// Fills the entry's frame of a warp for another block: `image` is what the first block's was. `whole`: also registers
-/// that the kernel writes before it reads them.
+/// Fills the entry's frame of a warp for another block. `whole`: it may hold anything. Else it is as the block before
+/// left it, and `image` what its first block's was, where it matters.
 pub(crate) fn refill_frame(
     regs: &mut Bytes,
     image: &mut Vec<u8>,
@@ -215,13 +217,16 @@ pub(crate) fn refill_frame(
     warp: usize,
     whole: bool,
 ) {
-    if image.is_empty() {
+    if whole {
         fill_frame(regs, code, shape, block, warp);
-        image.extend_from_slice(regs.as_slice());
+        image.clear();
+        if code.unset {
+            image.extend_from_slice(regs.as_slice());
+        }
         return;
     }
     let bytes = regs.as_mut_slice();
-    if whole || code.unset {
+    if code.unset {
         bytes.copy_from_slice(image);
     }
     // These are the same in all lanes.
@@ -277,6 +282,7 @@ impl WarpState {
             stale_turns: 0,
             exit_line: 0,
             image: Vec::new(),
+            filled: false,
             copies: Vec::new(),
             groups: [0; LANES],
         }

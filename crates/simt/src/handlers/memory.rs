@@ -6,7 +6,10 @@
 //! not pass ends in [`Event::Memory`], before any register or byte is changed, and the executor does it exactly.
 #![allow(clippy::needless_range_loop, reason = "lanes index several arrays at once")]
 
+use super::generic;
+use crate::code::{Cold, MemKind};
 use crate::cpu::{Portable, Simd, Variant, Wide};
+use crate::exec::access;
 use crate::memory::{FIRST_REGION, OFFSET_BITS, OFFSET_MASK};
 use crate::sanitize::shadow::Run;
 use crate::warp::{Class, Decoded, Event, Handler, LANES, Phase, Warp, next};
@@ -26,13 +29,21 @@ unsafe fn classify64<S: Simd>(a: *const u64, stride: u64) -> Class {
 pub(crate) unsafe fn classify32<S: Simd>(a: *const u32, stride: u32) -> Class {
     // SAFETY: a register of 32 lanes.
     let a = unsafe { &*a.cast::<[u32; LANES]>() };
-    Class { kind: S::kind32(a, stride), generation: 0, low: u64::from(a[0]), high: u64::from(a[HALF]), ahead: 0 }
+    Class {
+        kind: S::kind32(a, stride),
+        generation: 0,
+        low: u64::from(a[0]),
+        high: u64::from(a[HALF]),
+        ahead: 0,
+    }
 }
 
 /// Where accesses go.
 pub(crate) trait Space: 'static {
     /// Loads ask ahead for the place that is likely to be read next.
     const AHEAD: bool;
+    /// Global memory.
+    const GLOBAL: bool;
     /// Class of the address register of `d`.
     unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class;
     /// Host pointer of `len` bytes at device address `address` (plus the instruction's offset), or null if that is
@@ -61,6 +72,7 @@ pub(crate) struct Global;
 
 impl Space for Global {
     const AHEAD: bool = true;
+    const GLOBAL: bool = true;
 
     #[inline(always)]
     unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class {
@@ -148,6 +160,7 @@ pub(crate) struct Shared;
 
 impl Space for Shared {
     const AHEAD: bool = false;
+    const GLOBAL: bool = false;
 
     #[inline(always)]
     unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class {
@@ -298,7 +311,7 @@ unsafe fn write<const SIZE: usize>(p: *mut u8, v: u64) {
 }
 
 #[inline(always)]
-fn data(d: &Decoded, j: usize) -> u32 {
+pub(super) fn data(d: &Decoded, j: usize) -> u32 {
     match j {
         0 => d.d,
         1 => d.b,
@@ -632,6 +645,44 @@ pub(crate) fn handler(f: Form, variant: Variant, check: bool) -> Option<Handler>
     }
 }
 
+/// `atom` and `red` of words or double words: lane after lane, in order, as the executor does them.
+///
+/// # Safety
+/// As for every handler; `aux` is a memory operation whose address register fits `M`.
+pub(crate) unsafe fn atomic<M: Space>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: registers and the cold index are the decoder's; memory only where `gather` allows it.
+    unsafe {
+        let Cold::Memory(op) = &*w.cold.add(d.aux as usize) else { return w.stop(d, Event::Memory) };
+        let MemKind::Atomic(what) = op.kind else { return w.stop(d, Event::Memory) };
+        let size = u64::from(op.size);
+        let mut offsets = [0u64; LANES];
+        let base = M::gather::<true>(w, d, size, size, &mut offsets);
+        if base.is_null() {
+            return w.stop(d, Event::Memory);
+        }
+        let dest = op.data.first().copied().flatten();
+        let mut m = w.mask;
+        while m != 0 {
+            let k = m.trailing_zeros() as usize;
+            m &= m - 1;
+            let p = base.add(offsets[k] as usize);
+            let old = if size == 8 { read::<8, false>(p) } else { read::<4, false>(p) };
+            let b = op.b.map_or(0, |s| generic::get(w, s, k));
+            let c = op.c.map_or(0, |s| generic::get(w, s, k));
+            let new = access::atomic(what, op.ty, old, b, c, M::GLOBAL);
+            if let Some(dest) = dest {
+                generic::put(w, dest, k, old);
+            }
+            if size == 8 {
+                write::<8>(p, new);
+            } else {
+                write::<4>(p, new);
+            }
+        }
+        next(d)
+    }
+}
+
 /// `ld.param` of a kernel at a fixed offset (`off`, checked by the decoder): `e` is the size and, from bit 8, 1
 /// for sign extension; `b` the mask for narrow registers, `c` 1 for a 64-bit register.
 ///
@@ -650,6 +701,14 @@ pub(crate) unsafe fn load_param(w: &mut Warp, d: &Decoded) -> *const Decoded {
             (4, true) => i64::from(read::<4, false>(p) as i32) as u64,
             _ => read::<8, false>(p),
         };
+        if w.mask == u32::MAX {
+            if d.c != 0 {
+                *w.r64(d.d).cast() = [v; LANES];
+            } else {
+                *w.r32(d.d).cast() = [v as u32 & d.b; LANES];
+            }
+            return next(d);
+        }
         for k in 0..LANES {
             if w.mask >> k & 1 != 0 {
                 if d.c != 0 {

@@ -5,6 +5,7 @@ pub(crate) mod alu;
 pub(crate) mod chain;
 pub(crate) mod control;
 pub(crate) mod generic;
+pub(crate) mod local;
 pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod shuffle;

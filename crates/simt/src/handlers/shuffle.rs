@@ -40,6 +40,19 @@ fn below(n: u32) -> u32 {
     if n >= 32 { u32::MAX } else { (1 << n) - 1 }
 }
 
+/// Lane `k + from` around the warp for the lanes of `within`; the others keep their own value.
+#[inline(always)]
+fn shifted(v: &[u32; LANES], from: usize, within: u32) -> ([u32; LANES], u32) {
+    let mut around = [0u32; 2 * LANES];
+    around[..LANES].copy_from_slice(v);
+    around[LANES..].copy_from_slice(v);
+    let mut out = [0u32; LANES];
+    for k in 0..LANES {
+        out[k] = if within >> k & 1 != 0 { around[(from & LANES - 1) + k] } else { v[k] };
+    }
+    (out, within)
+}
+
 /// A shuffle whose `b` and `c` are the same in all lanes and do not split the warp; `None` for a pattern that is not worth
 /// its own code. Gives the values and the lanes whose source is within range.
 #[inline(always)]
@@ -48,19 +61,9 @@ fn uniform<S: Simd>(mode: ShflMode, v: &[u32; LANES], b: u32, c: u32) -> Option<
         return None;
     }
     let (b, clamp) = (b & 0x1f, c & 0x1f);
-    // Lanes whose source is out of range keep their own value.
-    let shifted = |from: usize, within: u32| {
-        let mut padded = [0u32; 3 * LANES];
-        padded[LANES..2 * LANES].copy_from_slice(v);
-        let mut out = [0u32; LANES];
-        for k in 0..LANES {
-            out[k] = if within >> k & 1 != 0 { padded[from + k] } else { v[k] };
-        }
-        (out, within)
-    };
     Some(match mode {
-        ShflMode::Down => shifted(LANES + b as usize, below((clamp + 1).saturating_sub(b))),
-        ShflMode::Up => shifted(LANES - b as usize, !below(clamp + b)),
+        ShflMode::Down => shifted(v, b as usize, below((clamp + 1).saturating_sub(b))),
+        ShflMode::Up => shifted(v, LANES - b as usize, !below(clamp + b)),
         ShflMode::Idx if b <= clamp => ([v[b as usize]; LANES], u32::MAX),
         ShflMode::Idx => (*v, 0),
         ShflMode::Bfly if clamp == 31 => {
