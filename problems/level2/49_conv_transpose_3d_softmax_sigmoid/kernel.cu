@@ -1,53 +1,62 @@
 // y = sigmoid(softmax over channels of transposed conv3x3x3(x) + bias), stride 2, padding 1,
 // output padding 1.
 //
-// The convolution's blocks own a channel, whose filter waits in shared memory; a thread per
-// output clips to the one or two taps per axis that have its parity. A second kernel turns
-// the channels of each position into their softmax, one thread per position.
+// The convolution's blocks own a channel, whose filter waits in shared memory, and one of
+// the eight parity classes of outputs, so the one or two taps per axis are the same for the
+// whole block. A second kernel turns the channels of each position into their softmax, one
+// thread per position.
 
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
+static constexpr int CLASSES = 8;
 static constexpr int THREADS = 128;
 
 __global__ void conv_transpose(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int CI,
-                               int CO, int D, int H, int W, int HO, int WO, int positions) {
+                               int CO, int D, int H, int W) {
     extern __shared__ float filter[];
-    const int co = blockIdx.y;
+    const int co = blockIdx.y / CLASSES;
+    const int odd_d = blockIdx.y / 4 % 2;
+    const int odd_h = blockIdx.y / 2 % 2;
+    const int odd_w = blockIdx.y % 2;
     for (int i = threadIdx.x; i < CI * TAPS; i += THREADS) {
         filter[i] = weight[(i / TAPS * CO + co) * TAPS + i % TAPS];
     }
     __syncthreads();
 
-    const int position = blockIdx.x * THREADS + threadIdx.x;
-    if (position >= positions) {
+    const int volume = D * H * W;
+    const int voxel = blockIdx.x * THREADS + threadIdx.x;
+    if (voxel >= volume) {
         return;
     }
-    const int wo = position % WO;
-    const int ho = position / WO % HO;
-    const int dz = position / (WO * HO);
-    // First tap of the right parity that reaches an input: tap 0 of the last odd place does not.
-    const int kd_first = dz % 2 == 0 ? 1 : (dz / 2 + 1 < D ? 0 : 2);
-    const int kh_first = ho % 2 == 0 ? 1 : (ho / 2 + 1 < H ? 0 : 2);
-    const int kw_first = wo % 2 == 0 ? 1 : (wo / 2 + 1 < W ? 0 : 2);
-    const int volume = D * H * W;
-    const float* image = x + static_cast<long long>(blockIdx.z) * CI * volume;
+    const int w = voxel % W;
+    const int h = voxel / W % H;
+    const int d = voxel / (W * H);
+    const float* image = x + static_cast<long long>(blockIdx.z) * CI * volume + voxel;
 
+    // An even place meets its voxel through tap 1, an odd one through tap 2, and the next
+    // voxel through tap 0.
     float sum = bias[co];
-    for (int ci = 0; ci < CI; ++ci) {
-        for (int kd = kd_first; kd < K; kd += 2) {
-            const float* slice = image + (dz + 1 - kd) / 2 * H * W;
-            for (int kh = kh_first; kh < K; kh += 2) {
-                const float* row = slice + (ho + 1 - kh) / 2 * W;
-                const float* taps = filter + ci * TAPS + (kd * K + kh) * K;
-                for (int kw = kw_first; kw < K; kw += 2) {
-                    sum += row[(wo + 1 - kw) / 2] * taps[kw];
+    for (int nd = 0; nd <= odd_d; ++nd) {
+        for (int nh = 0; nh <= odd_h; ++nh) {
+            for (int nw = 0; nw <= odd_w; ++nw) {
+                if (d + nd >= D || h + nh >= H || w + nw >= W) {
+                    continue;
+                }
+                const int kd = odd_d + 1 - 2 * nd;
+                const int kh = odd_h + 1 - 2 * nh;
+                const int kw = odd_w + 1 - 2 * nw;
+                const float* in = image + (nd * H + nh) * W + nw;
+                const float* tap = filter + (kd * K + kh) * K + kw;
+                for (int ci = 0; ci < CI; ++ci) {
+                    sum += in[ci * volume] * tap[ci * TAPS];
                 }
             }
         }
-        image += volume;
     }
-    y[(static_cast<long long>(blockIdx.z) * CO + co) * positions + position] = sum;
+    const long long plane = static_cast<long long>(blockIdx.z) * CO + co;
+    const long long slice = plane * (2 * D) + 2 * d + odd_d;
+    y[(slice * (2 * H) + 2 * h + odd_h) * (2 * W) + 2 * w + odd_w] = sum;
 }
 
 __global__ void softmax_sigmoid(float* y, int CO, int positions) {
@@ -74,10 +83,9 @@ void launch(const float* x, const float* weight, const float* bias, float* y, in
             int CO, int D, int H, int W, int DO, int HO, int WO) {
     const int positions = DO * HO * WO;
     const int blocks = (positions + THREADS - 1) / THREADS;
-    dim3 grid(blocks, CO, B);
+    dim3 grid((D * H * W + THREADS - 1) / THREADS, CO * CLASSES, B);
     const int shared = CI * TAPS * sizeof(float);
-    conv_transpose<<<grid, THREADS, shared>>>(x, weight, bias, y, CI, CO, D, H, W, HO, WO,
-                                              positions);
+    conv_transpose<<<grid, THREADS, shared>>>(x, weight, bias, y, CI, CO, D, H, W);
     dim3 position_grid(blocks, B);
     softmax_sigmoid<<<position_grid, THREADS>>>(y, CO, positions);
 }

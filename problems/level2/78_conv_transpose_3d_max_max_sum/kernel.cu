@@ -9,6 +9,7 @@ static constexpr int K = 5;
 static constexpr int TAPS = K * K * K;
 static constexpr int PAD = 2;
 static constexpr int POOL = 6;
+static constexpr int SIDE = POOL / 2;
 static constexpr int CELLS = POOL * POOL * POOL;
 static constexpr int THREADS = 128;
 static constexpr int WARP = 32;
@@ -29,10 +30,13 @@ __global__ void conv_pool(const float* __restrict__ x, const float* __restrict__
 
     float best = -INFINITY;
     for (int cell = tid; cell < CELLS; cell += THREADS) {
+        // Cells of one parity class follow each other, so that warps rarely mix classes.
+        const int odd = cell / (SIDE * SIDE * SIDE);
+        const int within = cell % (SIDE * SIDE * SIDE);
         // Output o meets input (o + PAD - k) / 2 through the taps k of its parity.
-        const int dz = pd * POOL + cell / (POOL * POOL) + PAD;
-        const int ho = ph * POOL + cell / POOL % POOL + PAD;
-        const int wo = pw * POOL + cell % POOL + PAD;
+        const int dz = pd * POOL + 2 * (within / (SIDE * SIDE)) + odd / 4 + PAD;
+        const int ho = ph * POOL + 2 * (within / SIDE % SIDE) + odd / 2 % 2 + PAD;
+        const int wo = pw * POOL + 2 * (within % SIDE) + odd % 2 + PAD;
         float sum = bias[co];
         for (int kd = dz % 2; kd < K; kd += 2) {
             const int d = (dz - kd) / 2;

@@ -28,22 +28,23 @@ __global__ void conv_transpose_softmax(const float* __restrict__ x,
     const int kw0 = (wo + 1) % 2;
     const int h0 = (ho + 1 - kh0) / 2;
     const int w0 = (wo + 1 - kw0) / 2;
+    const bool upper = h0 < H;
+    const bool lower = h0 > 0;
+    const bool right = w0 < W;
+    const bool left = w0 > 0 && w0 <= W;
+    const float* corner = image + h0 * W + w0;
 
     for (int co = warp; co < CO; co += WARPS) {
+        const float* taps = weight + co * TAPS + kh0 * K + kw0;
+        const float* in = corner;
         float sum = conv_bias[co];
         for (int ci = 0; ci < CI; ++ci) {
-            const float* plane = image + static_cast<long long>(ci) * H * W;
-            const float* taps = weight + (ci * CO + co) * TAPS + kh0 * K + kw0;
-            #pragma unroll
-            for (int a = 0; a < 2; ++a) {
-                #pragma unroll
-                for (int b = 0; b < 2; ++b) {
-                    const int h = h0 - a;
-                    const int w = w0 - b;
-                    const bool inside = h >= 0 && h < H && w >= 0 && w < W;
-                    sum += inside ? plane[h * W + w] * taps[2 * (a * K + b)] : 0.0f;
-                }
-            }
+            sum += upper && right ? in[0] * taps[0] : 0.0f;
+            sum += upper && left ? in[-1] * taps[2] : 0.0f;
+            sum += lower && right ? in[-W] * taps[2 * K] : 0.0f;
+            sum += lower && left ? in[-W - 1] * taps[2 * K + 2] : 0.0f;
+            in += H * W;
+            taps += CO * TAPS;
         }
         logits[co * WARP + lane] = sum;
     }
