@@ -185,6 +185,14 @@ pub enum InputError {
         /// The limit.
         limit: u64,
     },
+    /// A matrix that is to be symmetric is not square.
+    #[error("a symmetric matrix has as many rows as columns, not {rows} x {columns}")]
+    NotSquare {
+        /// Its rows.
+        rows: u64,
+        /// Its columns.
+        columns: u64,
+    },
     /// A tensor could not be made.
     #[error(transparent)]
     Tensor(#[from] TensorError),

@@ -8,7 +8,7 @@ use assay_tensor::{DType, Tensor, numel};
 
 use crate::error::InputError;
 use crate::init::Values;
-use crate::problem::{Extents, InputKind, Problem};
+use crate::problem::{Extents, InputKind, Problem, Structure};
 use crate::recipe::{Kind, Position, Recipe};
 
 /// All inputs of one evaluation together; desk extents stay far below.
@@ -72,6 +72,10 @@ impl Problem {
                     _ => fill(input.dtype, &shape, |i| init.at(&main, i))?,
                 },
             };
+            let tensor = match input.structure {
+                Some(structure) => structured(tensor, structure)?,
+                None => tensor,
+            };
             out.insert(input.name.clone(), tensor);
         }
         Ok(out)
@@ -114,6 +118,32 @@ fn uniform(
         }
     }
     Ok(t)
+}
+
+/// The tensor with matrices of that structure. A mean is rounded to float32 before it is rounded to the dtype.
+///
+/// # Errors
+/// `NotSquare` where a matrix that is to be symmetric is not square.
+fn structured(t: Tensor, structure: Structure) -> Result<Tensor, InputError> {
+    let [.., rows, columns] = t.shape[..] else { return Ok(t) };
+    if structure == Structure::Symmetric && rows != columns {
+        return Err(InputError::NotSquare { rows, columns });
+    }
+    let matrix = rows.saturating_mul(columns).max(1);
+    let values = t.to_f64_vec();
+    fill(t.dtype, &t.shape, |i| {
+        let (row, column) = (i % matrix / columns.max(1), i % columns.max(1));
+        let v = values[i as usize];
+        match structure {
+            Structure::Upper if column < row => 0.0,
+            Structure::Lower if column > row => 0.0,
+            Structure::Upper | Structure::Lower => v,
+            Structure::Symmetric => {
+                let other = values[(i - i % matrix + column * columns + row) as usize];
+                f64::from((v as f32 + other as f32) / 2.0)
+            }
+        }
+    })
 }
 
 /// The values of one floating-point input.

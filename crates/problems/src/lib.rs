@@ -35,6 +35,6 @@ pub use host::{
 };
 pub use init::{Init, Values};
 pub use load::load;
-pub use problem::{Dim, Extents, Input, InputKind, Problem};
+pub use problem::{Dim, Extents, Input, InputKind, Problem, Structure};
 pub use recipe::{DEFAULT_SEED, Kind, Position, Recipe};
 pub use targeted::{search_recipes, targeted_recipes};

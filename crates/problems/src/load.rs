@@ -13,9 +13,9 @@ use crate::expr::{Expr, ExprError};
 use crate::folder::{Folder, read_text};
 use crate::host::{HostProgram, ParameterKind};
 use crate::init::Init;
-use crate::problem::{Dim, Extents, Input, InputKind, Problem};
+use crate::problem::{Dim, Extents, Input, InputKind, Problem, Structure};
 use crate::snippet::{error_at, error_on};
-use crate::spec::{Extent, Spec};
+use crate::spec::{Extent, InputSpec, Spec};
 
 /// Names of one problem: dims, derived dims, scalars, inputs.
 const MAX_NAMES: usize = 256;
@@ -338,9 +338,36 @@ fn inputs(
             let message = format!("`{}` makes no values of dtype `{dtype}`", i.init.get_ref());
             return Err(toml.err_in(&i.init, 0, message));
         }
-        out.push(Input { name: i.name.get_ref().clone(), kind, dtype, shape, init });
+        let structure = structure(toml, i, dtype, shape.len())?;
+        out.push(Input { name: i.name.get_ref().clone(), kind, dtype, shape, init, structure });
     }
     Ok(out)
+}
+
+fn structure(
+    toml: &Text<'_>,
+    input: &InputSpec,
+    dtype: DType,
+    rank: usize,
+) -> Result<Option<Structure>, LoadError> {
+    let Some(text) = &input.structure else { return Ok(None) };
+    let structure = match text.get_ref().as_str() {
+        "upper" => Structure::Upper,
+        "lower" => Structure::Lower,
+        "symmetric" => Structure::Symmetric,
+        other => {
+            let message = format!("unknown structure `{other}` (known: `upper`, `lower`, `symmetric`)");
+            return Err(toml.err_in(text, 0, message));
+        }
+    };
+    if rank < 2 || !dtype.is_float() {
+        return Err(toml.err_in(
+            text,
+            0,
+            "only matrices of floating-point numbers have a structure".to_owned(),
+        ));
+    }
+    Ok(Some(structure))
 }
 
 fn reference(

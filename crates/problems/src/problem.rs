@@ -45,6 +45,17 @@ pub enum InputKind {
     Parameter,
 }
 
+/// What the matrices of an input (its last two dims) look like, whatever recipe makes their elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// Zero below the diagonal.
+    Upper,
+    /// Zero above the diagonal.
+    Lower,
+    /// The mean of a matrix and its transpose.
+    Symmetric,
+}
+
 /// An input tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
@@ -58,6 +69,8 @@ pub struct Input {
     pub shape: Vec<Expr>,
     /// How the official recipe makes it.
     pub init: Init,
+    /// What its matrices look like under every recipe.
+    pub structure: Option<Structure>,
 }
 
 /// A problem: what is computed, on which shapes, and by which kernel.

@@ -61,6 +61,7 @@ pub(crate) struct InputSpec {
     pub dtype: Spanned<String>,
     pub shape: Spanned<Vec<Spanned<Extent>>>,
     pub init: Spanned<String>,
+    pub structure: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

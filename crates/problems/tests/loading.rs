@@ -117,6 +117,8 @@ fn every_fault_of_problem_toml_points_at_its_place() {
         ("init = \"rand\"", "init = \"uniform(0, 1/Q)\"", "Q)\"", "`Q` is no dim"),
         ("init = \"rand\"", "init = \"full(1/(K-3))\"", "\"full", "not finite"),
         ("kind = \"parameter\"", "kind = \"weight\"", "weight\"", "unknown kind"),
+        ("init = \"rand\"", "init = \"rand\"\nstructure = \"diagonal\"", "diagonal\"", "unknown structure"),
+        ("init = \"rand\"", "init = \"rand\"\nstructure = \"upper\"", "upper\"", "only matrices"),
         ("name = \"w\"", "name = \"x\"", "\"x\"\nkind", "input here and a input before"),
         ("outputs = [\"y\"]", "outputs = []", "[]", "at least one output"),
         ("outputs = [\"y\"]", "outputs = [\"z\"]", "z\"]", "no line of the reference"),
