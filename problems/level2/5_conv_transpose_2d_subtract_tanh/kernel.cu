@@ -2,12 +2,13 @@
 // of size 2 H + 1 by 2 W + 1.
 //
 // Output o meets inputs through the taps of one parity only: o even takes taps 1 and 3,
-// o odd takes 0 and 2. A block makes one output row, so the row's parity is uniform, and the
-// threads of its two halves take even and odd columns, so that no warp mixes them.
+// o odd takes 0 and 2. A block is one warp on a run of an output row, so the row's
+// parity is uniform; half of its lanes take the even columns, the other half the odd ones,
+// and all of them run through the same four guarded products.
 
 static constexpr int K = 4;
 static constexpr int TAPS = K * K;
-static constexpr int HALF = 32;
+static constexpr int HALF = 16;
 static constexpr int THREADS = 2 * HALF;
 
 __global__ void conv_transpose_rows(const float* __restrict__ x,
