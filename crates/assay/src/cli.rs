@@ -220,7 +220,8 @@ pub struct RunArgs {
     /// `jit` falls back to the interpreter for what it does not cover, and says so
     #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
     pub engine: EngineArg,
-    /// Which blocks to run
+    /// Which blocks to run: `all`; `sample` (first, last, around every boundary of 32-bit sizes, some at random); or a
+    /// list such as `0,5,100..110,last` or `3:0:2` (x:y:z)
     #[arg(long, value_name = "all|sample|LIST", default_value = "all")]
     pub blocks: String,
     /// How the file is compiled.

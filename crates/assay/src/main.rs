@@ -1,6 +1,7 @@
 //! The command `assay`: arguments in, calls out, no logic of its own.
 
 mod argspec;
+mod blockspec;
 mod cli;
 mod commands;
 mod diagnostic;

@@ -132,6 +132,7 @@ pub fn execute(
             },
             may_write: b.may_write,
             sparse: false,
+            shape: &[],
         };
         match session.alloc(spec) {
             Ok(p) => {

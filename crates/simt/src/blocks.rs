@@ -2,12 +2,12 @@
 //!
 //! A sample holds the first and last blocks; those around block 2^31 and 2^32 and around global thread 2^31 and 2^32;
 //! for every buffer that is large enough those that should work around elements 2^31 and 2^32 and byte 2^32, estimated
-//! from elements per block in each order of the grid's axes and, where threads have more than one element, for a
-//! grid-stride loop; and seeded random ones, each with the block whose elements lie 2^32 further, so that an index that
+//! from elements per block in each order of the grid's axes, from tiles where the shape is known, and, where threads
+//! have more than one element, for a grid-stride loop; and seeded random ones, each with the block whose elements lie 2^32 further, so that an index that
 //! wraps meets the element that it wraps to. Time and memory depend on the sample, not on the grid.
 //!
-//! What it misses: the estimate supposes that blocks share the elements evenly, in some order of the axes; a row length
-//! that is no power of two may put a boundary's element into a neighbour that is not in the sample.
+//! What it misses: the estimates suppose that blocks share the elements evenly, in some order of the axes; where they do
+//! not, a boundary's element may belong to a block that is not in the sample.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::BTreeSet;
@@ -74,19 +74,22 @@ pub(crate) struct Plan {
 
 /// A buffer that a launch may work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct Extent<'a> {
     pub(crate) elements: u64,
     /// Bytes of an element: a power of two.
     pub(crate) element_bytes: u64,
+    /// Extents, outermost first; empty where they are not known.
+    pub(crate) shape: &'a [u64],
 }
 
-impl Extent {
+impl Extent<'_> {
     /// Elements at which 32-bit numbers break, with their names.
-    pub(crate) fn boundaries(self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn boundaries(self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let byte = (1u64 << 32) >> self.element_bytes.trailing_zeros();
+        let elements = self.elements;
         [("2^31 elements", 1 << 31), ("2^32 elements", 1 << 32), ("2^32 bytes", byte)]
             .into_iter()
-            .filter(move |(_, e)| *e < self.elements)
+            .filter(move |(_, e)| *e < elements)
     }
 }
 
@@ -95,11 +98,11 @@ impl Plan {
     ///
     /// # Errors
     /// What is wrong with a list.
-    pub(crate) fn new(
+    pub(crate) fn new<'a>(
         blocks: &Blocks,
         grid: [u64; 3],
         threads: u64,
-        extents: impl Iterator<Item = Extent>,
+        extents: impl Iterator<Item = Extent<'a>>,
     ) -> Result<Plan, String> {
         // Below 2^63 within the limits of a launch.
         let total = grid.iter().fold(1u64, |n, d| n.saturating_mul(*d));
@@ -169,7 +172,7 @@ impl Sampler {
         }
     }
 
-    fn fill(&mut self, seed: u64, random: u64, extents: impl Iterator<Item = Extent>) {
+    fn fill<'a>(&mut self, seed: u64, random: u64, extents: impl Iterator<Item = Extent<'a>>) {
         let last = self.total.saturating_sub(1);
         self.around(0);
         self.around(last);
@@ -184,6 +187,8 @@ impl Sampler {
         for e in extents {
             for (_, element) in e.boundaries() {
                 self.near_element(element, e.elements);
+                self.at_coordinates(element.saturating_sub(1), e.shape);
+                self.at_coordinates(element, e.shape);
             }
             if e.elements > 1 << 32 {
                 aliases.extend(self.block_of(1 << 32, e.elements));
@@ -226,6 +231,40 @@ impl Sampler {
         }
     }
 
+    /// The blocks at an element of a tensor of this shape, if each axis of the grid cuts a dimension of it into tiles of
+    /// one size.
+    fn at_coordinates(&mut self, element: u64, shape: &[u64]) {
+        if shape.is_empty() || shape.len() > 8 {
+            return;
+        }
+        let mut rest = element;
+        let mut tiles = [[0u64; 3]; 8];
+        for (d, extent) in shape.iter().enumerate().rev() {
+            let at = rest.checked_rem(*extent).unwrap_or(0);
+            rest = rest.checked_div(*extent).unwrap_or(0);
+            for (tile, blocks) in tiles[d].iter_mut().zip(self.grid) {
+                let size = extent.div_ceil(blocks.max(1)).max(1);
+                *tile = at.checked_div(size).unwrap_or(0);
+            }
+        }
+        // Every way to give each axis a dimension of its own, or none where it has one block.
+        let dims = shape.len();
+        let choice = |axis: usize| if self.grid[axis] > 1 { 0..dims } else { dims..dims.saturating_add(1) };
+        let mut found = Vec::new();
+        for x in choice(0) {
+            for y in choice(1) {
+                for z in choice(2) {
+                    let distinct = (x == dims || (x != y && x != z)) && (y == dims || y != z);
+                    let tile = |d: usize, axis: usize| if d == dims { 0 } else { tiles[d][axis] };
+                    if distinct {
+                        found.extend(Blocks::linear(self.grid, [tile(x, 0), tile(y, 1), tile(z, 2)]));
+                    }
+                }
+            }
+        }
+        self.set.extend(found);
+    }
+
     /// The block that is `b`-th where axis `order[0]` runs fastest, its neighbours along that axis and the next, and the
     /// ends of the line that it lies in.
     fn in_order(&mut self, b: u64, order: [usize; 3]) {
@@ -252,13 +291,13 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    fn plan(blocks: &Blocks, grid: [u64; 3], extents: &[Extent]) -> Vec<u64> {
+    fn plan(blocks: &Blocks, grid: [u64; 3], extents: &[Extent<'_>]) -> Vec<u64> {
         let p = Plan::new(blocks, grid, 256, extents.iter().copied()).unwrap();
         (0..p.len()).map(|n| p.linear(n)).collect()
     }
 
-    fn floats(elements: u64) -> Extent {
-        Extent { elements, element_bytes: 4 }
+    fn floats(elements: u64) -> Extent<'static> {
+        Extent { elements, element_bytes: 4, shape: &[] }
     }
 
     #[test]
@@ -304,6 +343,26 @@ mod tests {
     }
 
     #[test]
+    fn a_shape_tells_the_tile_that_holds_a_boundary() {
+        // Tiles of 32 x 32 of 70,001 x 70,007 written as 70,007 x 70,001, and of 16 x 16 of a batch.
+        let grid = [2188, 2188, 1];
+        let shape = [70_007, 70_001];
+        let out = Extent { elements: 70_007 * 70_001, element_bytes: 4, shape: &shape };
+        let s = plan(&Blocks::Sample { seed: 0, random: 0 }, grid, &[out]);
+        for e in [1u64 << 31, (1 << 32) - 1, 1 << 32] {
+            let (row, col) = (e / 70_001, e % 70_001);
+            assert!(s.contains(&Blocks::linear(grid, [row / 32, col / 32, 0]).unwrap()));
+            assert!(s.contains(&Blocks::linear(grid, [col / 32, row / 32, 0]).unwrap()));
+        }
+        let (grid, shape) = ([30, 20, 50_000], [50_000, 320, 480]);
+        let out = Extent { elements: 50_000 * 320 * 480, element_bytes: 4, shape: &shape };
+        let s = plan(&Blocks::Sample { seed: 0, random: 0 }, grid, &[out]);
+        let e = 1u64 << 32;
+        let at = [e % 480 / 16, e / 480 % 320 / 16, e / 480 / 320];
+        assert!(s.contains(&Blocks::linear(grid, at).unwrap()));
+    }
+
+    #[test]
     fn a_grid_stride_loop_is_met_where_it_comes_round() {
         let grid = [1000, 1, 1];
         let s = plan(&Blocks::Sample { seed: 0, random: 0 }, grid, &[floats(5 << 30)]);
@@ -336,7 +395,7 @@ mod tests {
         let s = plan(
             &Blocks::sample(3),
             grid,
-            &[floats(1 << 37), Extent { elements: 1 << 36, element_bytes: 8 }],
+            &[floats(1 << 37), Extent { elements: 1 << 36, element_bytes: 8, shape: &[] }],
         );
         assert_eq!(s.last(), Some(&(grid[0] * grid[1] * grid[2] - 1)));
     }

@@ -221,6 +221,8 @@ pub struct BufferSpec<'a> {
     /// Pages instead of bytes: memory is taken only where kernels write. Up to 2^39 bytes; needs
     /// [`Memory::Strict`].
     pub sparse: bool,
+    /// Extents, outermost first, or nothing: where a sample looks for the blocks at a boundary.
+    pub shape: &'a [u64],
 }
 
 impl<'a> BufferSpec<'a> {
@@ -235,6 +237,7 @@ impl<'a> BufferSpec<'a> {
             init,
             may_write: false,
             sparse: false,
+            shape: &[],
         }
     }
 }

@@ -153,6 +153,7 @@ impl Session {
                 role: Role::Scratch,
                 may_write: !v.constant,
                 dtype: DType::U8,
+                shape: Vec::new(),
                 region: 0,
                 offset: 0,
                 size_bytes: bytes.len() as u64,
@@ -238,6 +239,7 @@ impl Session {
             role: spec.role,
             may_write: spec.may_write,
             dtype: spec.dtype,
+            shape: spec.shape.to_vec(),
             region: 0,
             offset: 0,
             size_bytes: size,
@@ -347,6 +349,7 @@ impl Session {
                 role: p.role,
                 may_write: p.may_write,
                 dtype: p.dtype,
+                shape: Vec::new(),
                 region: (FIRST_REGION as usize + first_region + at.segment) as u32,
                 offset: at.offset,
                 size_bytes: p.size_bytes,
@@ -488,7 +491,7 @@ impl Session {
                     index,
                     written: pages.any_written(b.offset + index * size, size),
                 };
-                let extent = Extent { elements, element_bytes: size };
+                let extent = Extent { elements, element_bytes: size, shape: &b.shape };
                 let sides = extent.boundaries().flat_map(|(at, e)| [point(at, e - 1), point(at, e)]);
                 Some(Coverage {
                     buffer: b.name.clone(),
@@ -597,7 +600,9 @@ impl Session {
         let table = self.memory.table();
         let mut findings = Collector::default();
         let partial = plan.partial();
-        let usable = self.san.is_none() && crate::jit::available();
+        // Every access of a region with pages takes the exact path.
+        let paged = self.memory.regions.iter().any(|r| r.pages.is_some());
+        let usable = self.san.is_none() && !paged && crate::jit::available();
         let jit = match self.options.engine {
             Engine::Jit if usable => kernel.jit.compile(kernel, spec.block),
             Engine::Auto if usable => kernel.jit.get(spec.block),
@@ -649,10 +654,25 @@ impl Session {
         Outcome { status, findings, reason, instructions: executed, printf, blocks, coverage }
     }
 
+    /// How many blocks a launch would execute; 0 where it is refused.
+    pub fn count_blocks(&self, spec: &LaunchSpec<'_>) -> u64 {
+        let threads = spec.block.iter().fold(1u64, |n, d| n.saturating_mul(*d));
+        self.plan(spec, threads).map_or(0, |p| p.len())
+    }
+
+    /// Sets the warp-instructions that all launches may execute together, those so far included.
+    pub fn set_instruction_budget(&mut self, instructions: u64) {
+        self.options.instruction_budget = instructions;
+    }
+
     /// The blocks that a launch asks for.
     fn plan(&self, spec: &LaunchSpec<'_>, threads: u64) -> Result<Plan, String> {
         let buffers = self.user.iter().map(|i| &self.memory.buffers[*i as usize]);
-        let extents = buffers.map(|b| Extent { elements: b.elements(), element_bytes: b.dtype.size_bytes() });
+        let extents = buffers.map(|b| Extent {
+            elements: b.elements(),
+            element_bytes: b.dtype.size_bytes(),
+            shape: &b.shape,
+        });
         Plan::new(spec.blocks, spec.grid, threads, extents)
     }
 

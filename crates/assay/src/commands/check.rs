@@ -609,7 +609,7 @@ fn sanitized_document(path: &Path, ran: &LaunchRun, again: &str) -> Result<Value
         .collect();
     let mut d = document(path, None, &check)?;
     if let Value::Object(map) = &mut d {
-        map.insert("outputs".into(), run::outputs_json(&ran.outputs));
+        map.insert("outputs".into(), run::outputs_json(&ran.outputs).into());
         map.insert("printf".into(), json!(ran.printf));
         map.insert("launches".into(), json!(ran.launches));
     }

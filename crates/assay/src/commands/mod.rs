@@ -6,6 +6,7 @@ mod doctor;
 mod list;
 mod report;
 mod run;
+mod sparse;
 mod tools;
 
 use crate::cli::{Cli, Command};

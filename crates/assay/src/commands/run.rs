@@ -10,13 +10,15 @@ use assay_ptx::{Module, Param};
 use assay_report::text;
 use assay_simt::{
     Arg, Blocks, BufferSpec, Engine, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Ptr,
-    Role, Sanitize, Schedule, Session, Status,
+    Role, Sanitize, Schedule, Session, SessionError, Status,
 };
 use assay_tensor::{DType, Generator, Tensor, safetensors_io};
 use serde_json::{Map, Value, json};
 
 use crate::argspec::{ArgKind, ArgSpec};
+use crate::blockspec;
 use crate::cli::{Common, EngineArg, FillArg, MemoryArg, RunArgs, ScheduleArg};
+use crate::commands::sparse::{self, Lazy, Written};
 use crate::commands::{list, tools};
 use crate::diagnostic::Source;
 use crate::exit::{Exit, Failure};
@@ -25,8 +27,6 @@ use crate::progress::Bar;
 
 /// Elements of a buffer shown in the JSON and in tables.
 const HEAD: u64 = 8;
-/// Buffers above this are sparse, which this version does not have.
-const DENSE_LIMIT_BYTES: u64 = 1 << 30;
 
 /// A buffer named by an `--arg`.
 struct Buffer {
@@ -39,6 +39,8 @@ struct Buffer {
 struct Ran {
     outcome: Outcome,
     tensors: BTreeMap<String, Tensor>,
+    /// Of the sparse buffers.
+    written: BTreeMap<String, Written>,
     seconds: f64,
     seed: u64,
     engine: Engine,
@@ -49,13 +51,9 @@ struct Ran {
 /// # Errors
 /// Bad input (file, `--arg`, kernel), unsupported instructions, an unwritable `--save`.
 pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
-    if args.blocks != "all" {
-        return Err(Failure::unsupported(
-            "`--blocks` other than `all` (sampled blocks) is not part of this version",
-        ));
-    }
+    let blocks = blockspec::parse(&args.blocks, args.grid, common.seed).map_err(Failure::bad_input)?;
     let specs = specs(&args.args)?;
-    let buffers = buffers(&specs)?;
+    let (buffers, lazy) = (buffers(&specs, &blocks)?, sparse::buffers(&specs, blocks == Blocks::All));
     let source = list::read_source(&args.file)?;
     let bar = Bar::new(common.quiet || common.json);
     let (module, entry) = compile(args, &source, &bar)?;
@@ -65,16 +63,20 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
     let seeds = args.seeds.clone().unwrap_or(common.seed..common.seed.saturating_add(1));
     let mut ran = None;
     for seed in seeds {
-        let r = once(args, &specs, &buffers, &loaded, &entry, seed)?;
+        let r = once(args, &specs, &buffers, &lazy, &blocks, &loaded, &entry, seed)?;
         let stop = r.outcome.status != Status::Ok;
         ran = Some(r);
         if stop {
             break;
         }
     }
-    let ran = ran.ok_or_else(|| Failure::bad_input("--seeds names no seed"))?;
+    let mut ran = ran.ok_or_else(|| Failure::bad_input("--seeds names no seed"))?;
     if let Some(path) = &args.save {
+        for (name, w) in &ran.written {
+            w.save(name, &mut ran.tensors)?;
+        }
         safetensors_io::write_atomic(path, &ran.tensors).map_err(Failure::cannot_write)?;
+        ran.tensors.retain(|name, _| buffers.iter().any(|b| b.name == *name));
     }
     let exit = match ran.outcome.status {
         Status::Ok => Exit::Fine,
@@ -116,11 +118,12 @@ fn load(
 /// # Errors
 /// As [`run`].
 pub fn findings(args: &RunArgs, source: &str, compiler: &Compiler) -> Result<Vec<Finding>, Failure> {
+    let blocks = blockspec::parse(&args.blocks, args.grid, 0).map_err(Failure::bad_input)?;
     let specs = specs(&args.args)?;
-    let buffers = buffers(&specs)?;
+    let (buffers, lazy) = (buffers(&specs, &blocks)?, sparse::buffers(&specs, blocks == Blocks::All));
     let (module, entry) = compile_with(args, source, compiler)?;
     let loaded = load(args, source, &module, &entry, &specs)?;
-    let ran = once(args, &specs, &buffers, &loaded, &entry, 0)?;
+    let ran = once(args, &specs, &buffers, &lazy, &blocks, &loaded, &entry, 0)?;
     match ran.outcome.status {
         Status::Ok | Status::Finding => Ok(ran.outcome.findings),
         Status::Unsupported | Status::Exhausted => {
@@ -142,7 +145,14 @@ pub fn specs(texts: &[String]) -> Result<Vec<ArgSpec>, Failure> {
 /// # Errors
 /// As [`run`].
 pub fn tensors(specs: &[ArgSpec]) -> Result<Vec<(String, Tensor, bool)>, Failure> {
-    Ok(buffers(specs)?.into_iter().map(|b| (b.name, b.tensor, b.fresh)).collect())
+    if let Some(b) = sparse::buffers(specs, true).first() {
+        return Err(Failure::unsupported(format!(
+            "`{}` has {} bytes; buffers over 1 GiB are for `assay run`, which keeps them sparse",
+            b.name,
+            b.size_bytes()
+        )));
+    }
+    Ok(buffers(specs, &Blocks::All)?.into_iter().map(|b| (b.name, b.tensor, b.fresh)).collect())
 }
 
 fn load_failure(file: &Path, e: &assay_simt::LoadError) -> Failure {
@@ -222,21 +232,16 @@ fn no_kernel(kernel: &str, module: &Module) -> Failure {
     Failure::bad_input(format!("no kernel `{kernel}` in the file; it has {}", names.join(", ")))
 }
 
-fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
+/// The buffers that are held as a whole.
+fn buffers(specs: &[ArgSpec], blocks: &Blocks) -> Result<Vec<Buffer>, Failure> {
     let mut out: Vec<Buffer> = Vec::new();
     for s in specs {
         if specs.iter().filter(|o| o.name == s.name).count() > 1 {
             return Err(Failure::bad_input(s.fault(0, format!("two --arg have the name `{}`", s.name))));
         }
         let (tensor, fresh) = match &s.kind {
+            kind if sparse::is_sparse(kind, *blocks == Blocks::All) => continue,
             ArgKind::Buffer { dtype, shape, generator } => {
-                let bytes = assay_tensor::tensor::byte_len(*dtype, shape).map_err(Failure::bad_input)? as u64;
-                if bytes > DENSE_LIMIT_BYTES {
-                    return Err(Failure::unsupported(format!(
-                        "`{}` has {bytes} bytes; buffers over 1 GiB (sparse buffers) are not part of this version",
-                        s.name
-                    )));
-                }
                 (generator.fill(*dtype, shape).map_err(Failure::bad_input)?, *generator == Generator::Uninit)
             }
             ArgKind::File { path, tensor } => {
@@ -256,7 +261,9 @@ fn buffers(specs: &[ArgSpec]) -> Result<Vec<Buffer>, Failure> {
     }
     for s in specs {
         if let ArgKind::Alias { of, .. } = &s.kind
-            && out.iter().all(|b| b.name != *of)
+            && specs
+                .iter()
+                .all(|b| b.name != *of || !matches!(b.kind, ArgKind::Buffer { .. } | ArgKind::File { .. }))
         {
             return Err(Failure::bad_input(
                 s.fault(s.value_at() + 1, format!("`{of}` is no buffer among the --arg")),
@@ -300,25 +307,28 @@ fn check_params(
     Ok(())
 }
 
-/// Warp instructions that a launch may execute: a fixed part, by which a small kernel that never ends is known within
-/// seconds, and more for every warp and every byte that there may be work for.
-fn instruction_budget(args: &RunArgs, buffers: &[Buffer]) -> u64 {
-    const FIXED: u64 = 100_000_000;
-    const PER_WARP: u64 = 1_000_000;
-    const PER_BYTE: u64 = 16;
+/// Warp instructions that a launch of `executed` blocks may execute: a fixed part, by which a small kernel that never ends
+/// is known within seconds, and more for every warp and every byte that there may be work for. Of a sample less: its
+/// loops are seldom long, unless an index wraps in one.
+fn instruction_budget(args: &RunArgs, buffers: &[Buffer], blocks: &Blocks, executed: u64) -> u64 {
     // Minutes: whatever the grid, a kernel that never ends is found out.
     const MOST: u64 = 20_000_000_000;
-    let product = |d: [u64; 3]| d.into_iter().fold(1u64, u64::saturating_mul);
-    let warps = product(args.block).div_ceil(32).saturating_mul(product(args.grid));
+    let (fixed, per_warp, per_byte) =
+        if *blocks == Blocks::All { (100_000_000, 1_000_000, 16) } else { (20_000_000, 50_000, 0) };
+    let threads = args.block.into_iter().fold(1u64, u64::saturating_mul);
+    let warps = threads.div_ceil(32).saturating_mul(executed);
     let bytes = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.tensor.data.len() as u64));
-    let wanted = FIXED.saturating_add(warps.saturating_mul(PER_WARP));
-    wanted.saturating_add(bytes.saturating_mul(PER_BYTE)).min(MOST)
+    let more = warps.saturating_mul(per_warp).saturating_add(bytes.saturating_mul(per_byte));
+    more.saturating_add(fixed).min(MOST)
 }
 
+#[expect(clippy::too_many_arguments, reason = "one run, from arguments to results")]
 fn once(
     args: &RunArgs,
     specs: &[ArgSpec],
     buffers: &[Buffer],
+    lazy: &[Lazy],
+    blocks: &Blocks,
     loaded: &Arc<Loaded>,
     entry: &str,
     seed: u64,
@@ -348,7 +358,6 @@ fn once(
             },
             seed,
             fill_seed: seed,
-            instruction_budget: instruction_budget(args, buffers),
             ..Options::default()
         },
     );
@@ -357,8 +366,23 @@ fn once(
         // Any buffer may be written; those given as `uninit` are what the kernel is expected to fill.
         let (role, init) =
             if b.fresh { (Role::Output, Init::Uninit) } else { (Role::Scratch, Init::Bytes(&b.tensor.data)) };
-        let spec = BufferSpec::new(&b.name, b.tensor.data.len() as u64, role, b.tensor.dtype, init);
+        let mut spec = BufferSpec::new(&b.name, b.tensor.data.len() as u64, role, b.tensor.dtype, init);
+        spec.shape = &b.tensor.shape;
         pointers.insert(&b.name, session.alloc(spec).map_err(Failure::bad_input)?);
+    }
+    for b in lazy {
+        let (role, init) = match &b.values {
+            Some(g) => (Role::Scratch, Init::Generated(g)),
+            None => (Role::Output, Init::Uninit),
+        };
+        let mut spec = BufferSpec::new(&b.name, b.size_bytes(), role, b.dtype, init);
+        spec.sparse = true;
+        spec.shape = &b.shape;
+        let ptr = session.alloc(spec).map_err(|e| match e {
+            SessionError::TooLarge { .. } | SessionError::SparseArena { .. } => Failure::unsupported(e),
+            _ => Failure::bad_input(e),
+        })?;
+        pointers.insert(&b.name, ptr);
     }
     let pointer = |name: &str| pointers.get(name).copied().ok_or_else(|| Failure::bug("a buffer was lost"));
     let mut values = Vec::new();
@@ -374,15 +398,17 @@ fn once(
             ArgKind::Scalar { bytes, .. } | ArgKind::Bytes(bytes) => Arg::Bytes(bytes.clone()),
         });
     }
-    let started = Instant::now();
-    let mut outcome = session.launch(&LaunchSpec {
+    let spec = LaunchSpec {
         kernel: entry,
         grid: args.grid,
         block: args.block,
         dynamic_shared: args.shared,
         args: &values,
-        blocks: &Blocks::All,
-    });
+        blocks,
+    };
+    session.set_instruction_budget(instruction_budget(args, buffers, blocks, session.count_blocks(&spec)));
+    let started = Instant::now();
+    let mut outcome = session.launch(&spec);
     let seconds = started.elapsed().as_secs_f64();
     if args.sanitize && !outcome.faulted() && matches!(outcome.status, Status::Ok | Status::Finding) {
         outcome.findings.extend(session.finish());
@@ -396,7 +422,11 @@ fn once(
         let t = Tensor::from_bytes(b.tensor.dtype, &b.tensor.shape, bytes).map_err(Failure::bug)?;
         tensors.insert(b.name.clone(), t);
     }
-    Ok(Ran { outcome, tensors, seconds, seed, engine: session.engine() })
+    let mut written = BTreeMap::new();
+    for b in lazy {
+        written.insert(b.name.clone(), Written::take(&session, pointer(&b.name)?, b)?);
+    }
+    Ok(Ran { outcome, tensors, written, seconds, seed, engine: session.engine() })
 }
 
 fn schedule_name(args: &RunArgs) -> &'static str {
@@ -407,8 +437,8 @@ fn schedule_name(args: &RunArgs) -> &'static str {
 }
 
 /// Buffers as in the JSON of the contract.
-pub fn outputs_json(tensors: &BTreeMap<String, Tensor>) -> Value {
-    let outputs: Map<String, Value> = tensors
+pub fn outputs_json(tensors: &BTreeMap<String, Tensor>) -> Map<String, Value> {
+    tensors
         .iter()
         .map(|(name, t)| {
             let o = json!({
@@ -416,14 +446,15 @@ pub fn outputs_json(tensors: &BTreeMap<String, Tensor>) -> Value {
             });
             (name.clone(), o)
         })
-        .collect();
-    Value::Object(outputs)
+        .collect()
 }
 
 fn document(args: &RunArgs, ran: &Ran) -> Value {
+    let mut outputs = outputs_json(&ran.tensors);
+    outputs.extend(sparse::outputs(&ran.written));
     json!({
         "status": ran.outcome.status,
-        "outputs": outputs_json(&ran.tensors),
+        "outputs": outputs,
         "findings": ran.outcome.findings,
         "printf": ran.outcome.printf,
         "instructions": ran.outcome.instructions,
@@ -432,6 +463,8 @@ fn document(args: &RunArgs, ran: &Ran) -> Value {
         "seed": ran.seed,
         "engine": if ran.engine == Engine::Jit { "jit" } else { "interp" },
         "reason": ran.outcome.reason,
+        "blocks": ran.outcome.blocks,
+        "coverage": ran.outcome.coverage,
     })
 }
 
@@ -463,7 +496,9 @@ fn page(args: &RunArgs, source: &str, buffers: &[Buffer], ran: &Ran) -> String {
         let after = ran.tensors.get(&b.name)?;
         Some(buffer_row(&b.name, after, (!b.fresh).then_some(&b.tensor)))
     });
-    s.push_str(&list::table(&BUFFER_HEADER, rows));
+    let sparse = ran.written.iter().map(|(name, w)| w.row(name, show));
+    s.push_str(&list::table(&BUFFER_HEADER, rows.chain(sparse)));
+    s.push_str(&sparse::summary(&ran.outcome));
     let quoted = Source { path: &args.file, text: source };
     for f in &ran.outcome.findings {
         s.push_str(&quoted.finding(f, output::width()));

@@ -243,8 +243,9 @@ impl Exec<'_> {
             // SAFETY: the base register belongs to the current frame.
             *a = unsafe { get(w, op.base, k) }.wrapping_add(extra as u64);
         }
+        let quick = self.resolve_paged(op, mask, &addresses, total, &mut places);
         for k in 0..LANES {
-            if mask >> k & 1 == 0 {
+            if mask >> k & 1 == 0 || quick {
                 continue;
             }
             match self.resolve(slot, wi, op, addresses[k], total) {

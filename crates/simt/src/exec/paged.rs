@@ -8,13 +8,15 @@
 //! detector knows better).
 #![warn(clippy::arithmetic_side_effects)]
 
+use assay_ptx::Space;
+
 use super::access::{Place, access_kind, join};
 use super::{Exec, Stop};
 use crate::code::{MemKind, MemOp};
 use crate::findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess, ThreadId};
 use crate::handlers::generic::{get, put};
 use crate::memory::pages::Stamp;
-use crate::memory::{FIRST_REGION, OFFSET_BITS};
+use crate::memory::{FIRST_REGION, OFFSET_BITS, OFFSET_MASK};
 use crate::semantics::sext;
 use crate::warp::LANES;
 
@@ -39,32 +41,79 @@ struct Run {
     lanes: usize,
 }
 
-/// The runs of an access to global memory; `None` if a lane goes elsewhere.
-fn runs(mask: u32, places: &[Place; LANES], total: u64) -> Option<(usize, [Run; LANES])> {
-    let mut list = [Run { region: 0, offset: 0, first: 0, lanes: 0 }; LANES];
-    let mut n = 0usize;
-    for (k, place) in places.iter().enumerate() {
-        if mask >> k & 1 == 0 {
-            continue;
-        }
-        let Place::Global(region, offset) = *place else { return None };
-        if let Some(r) = n.checked_sub(1).and_then(|i| list.get_mut(i)) {
-            let lanes = r.lanes as u64;
-            let follows = r.first.saturating_add(r.lanes) == k
-                && r.region == region
-                && r.offset.saturating_add(lanes.saturating_mul(total)) == offset;
-            if follows {
-                r.lanes = r.lanes.saturating_add(1);
+/// The runs of an access.
+struct Runs {
+    list: [Run; LANES],
+    count: usize,
+    /// Every active lane goes to global memory.
+    whole: bool,
+}
+
+impl Runs {
+    fn new(mask: u32, places: &[Place; LANES], total: u64) -> Runs {
+        let mut list = [Run { region: 0, offset: 0, first: 0, lanes: 0 }; LANES];
+        let mut count = 0usize;
+        let mut whole = true;
+        for (k, place) in places.iter().enumerate() {
+            if mask >> k & 1 == 0 {
                 continue;
             }
+            let Place::Global(region, offset) = *place else {
+                whole = false;
+                continue;
+            };
+            if let Some(r) = count.checked_sub(1).and_then(|i| list.get_mut(i)) {
+                let lanes = r.lanes as u64;
+                let follows = r.first.saturating_add(r.lanes) == k
+                    && r.region == region
+                    && r.offset.saturating_add(lanes.saturating_mul(total)) == offset;
+                if follows {
+                    r.lanes = r.lanes.saturating_add(1);
+                    continue;
+                }
+            }
+            list[count] = Run { region, offset, first: k, lanes: 1 };
+            count = count.saturating_add(1);
         }
-        list[n] = Run { region, offset, first: k, lanes: 1 };
-        n = n.saturating_add(1);
+        Runs { list, count, whole }
     }
-    Some((n, list))
+
+    fn iter(&self) -> impl Iterator<Item = Run> {
+        self.list.iter().copied().take(self.count)
+    }
 }
 
 impl Exec<'_> {
+    /// Places of the active lanes, where all of them lie within one region that has pages, at multiples of `total`.
+    pub(super) fn resolve_paged(
+        &self,
+        op: &MemOp,
+        mask: u32,
+        addresses: &[u64; LANES],
+        total: u64,
+        places: &mut [Place; LANES],
+    ) -> bool {
+        if !matches!(op.space, None | Some(Space::Global)) {
+            return false;
+        }
+        let first = addresses[mask.trailing_zeros() as usize & 31];
+        let Some(index) = self.memory.region_index(first) else { return false };
+        let region = &self.memory.regions[index];
+        if region.pages.is_none() {
+            return false;
+        }
+        let (mut other, mut low, mut most) = (0u64, 0u64, 0u64);
+        for (k, (a, p)) in addresses.iter().zip(places).enumerate() {
+            if mask >> k & 1 != 0 {
+                other |= (a ^ first) & !OFFSET_MASK;
+                low |= a;
+                most = most.max(a & OFFSET_MASK);
+                *p = Place::Global(index, a & OFFSET_MASK);
+            }
+        }
+        other == 0 && low & total.saturating_sub(1) == 0 && most.saturating_add(total) <= region.len()
+    }
+
     /// Looks at an access before it is done: whether a lane goes to a region with pages, or `None` if the launch ends
     /// here.
     pub(super) fn track(
@@ -78,12 +127,13 @@ impl Exec<'_> {
         if !self.any_paged(mask, places) {
             return Some(false);
         }
+        let runs = Runs::new(mask, places, total);
         let cap = self.options.memory_cap_bytes;
         if op.kind != MemKind::Load && self.memory.host_bytes() > cap {
             let reason = format!("pages of sparse buffers pass the memory cap of {cap} bytes");
             self.stop = Some(Stop::Exhausted(reason));
-        } else if self.may_read_unwritten(site, op, mask, places, total) {
-            self.claim_stores(site, op, mask, places, total);
+        } else if self.may_read_unwritten(site, op, &runs, total) {
+            self.claim_stores(site, op, &runs, total);
             return Some(true);
         }
         self.blocks[site.slot].active = false;
@@ -99,27 +149,20 @@ impl Exec<'_> {
     }
 
     /// False if the access loads what a block that is left out should have written.
-    fn may_read_unwritten(
-        &mut self,
-        site: Site,
-        op: &MemOp,
-        mask: u32,
-        places: &[Place; LANES],
-        total: u64,
-    ) -> bool {
+    fn may_read_unwritten(&mut self, site: Site, op: &MemOp, runs: &Runs, total: u64) -> bool {
         if op.kind == MemKind::Store {
             return true;
         }
         let partial = self.plan.partial();
-        for (k, place) in places.iter().enumerate() {
-            let Place::Global(region, offset) = *place else { continue };
-            let r = &self.memory.regions[region];
-            if mask >> k & 1 == 0 || r.constant || !(partial || r.partial) {
+        for run in runs.iter() {
+            let r = &self.memory.regions[run.region];
+            if r.constant || !(partial || r.partial) {
                 continue;
             }
-            let place = || self.place_of(region, offset);
-            if !r.has_data(offset, total) {
-                let (name, byte, element) = place();
+            if !r.has_data(run.offset, total.saturating_mul(run.lanes as u64)) {
+                let lane = |k: usize| run.offset.saturating_add(total.saturating_mul(k as u64));
+                let missing = (0..run.lanes).map(lane).find(|o| !r.has_data(*o, total));
+                let (name, byte, element) = self.place_of(run.region, missing.unwrap_or(run.offset));
                 let line = self.line(site);
                 self.stop = Some(Stop::Unsupported(format!(
                     "not sampleable: `{}`{line} reads {total} bytes at offset {byte} (element {element}) of \
@@ -129,7 +172,7 @@ impl Exec<'_> {
                 return false;
             }
             if partial && matches!(op.kind, MemKind::Atomic(_)) && self.not_sampleable.is_none() {
-                let (name, ..) = place();
+                let (name, ..) = self.place_of(run.region, run.offset);
                 let line = self.line(site);
                 self.not_sampleable = Some(format!(
                     "not sampleable: `{}`{line} updates `{name}` atomically, and blocks that did not run may \
@@ -157,7 +200,7 @@ impl Exec<'_> {
     }
 
     /// Notes which block stores where, and reports a second one.
-    fn claim_stores(&mut self, site: Site, op: &MemOp, mask: u32, places: &[Place; LANES], total: u64) {
+    fn claim_stores(&mut self, site: Site, op: &MemOp, runs: &Runs, total: u64) {
         if !self.claims || op.kind == MemKind::Load {
             return;
         }
@@ -165,16 +208,15 @@ impl Exec<'_> {
         let number = self.site(site.ci, site.at);
         let first = self.first_block;
         let mine = first.saturating_add(self.blocks[site.slot].ordinal as u32);
-        for (k, place) in places.iter().enumerate() {
-            let Place::Global(region, offset) = *place else { continue };
-            if mask >> k & 1 == 0 {
-                continue;
-            }
-            let Some(pages) = &mut self.memory.regions[region].pages else { continue };
-            let thread = (site.wi.saturating_mul(LANES)).saturating_add(k) as u32;
+        for run in runs.iter() {
+            let Some(pages) = &mut self.memory.regions[run.region].pages else { continue };
+            let thread = site.wi.saturating_mul(LANES).saturating_add(run.first) as u32;
             let stamp = Stamp::new(mine, thread, strong, number);
-            if let Some((other, at)) = pages.claim(offset, total, stamp, first) {
-                self.two_blocks(site, op, k, region, at, total, other);
+            let len = total.saturating_mul(run.lanes as u64);
+            if let Some((other, at)) = pages.claim(run.offset, len, total, stamp, first) {
+                let lane = at.saturating_sub(run.offset).checked_div(total).unwrap_or(0);
+                let lane = run.first.saturating_add(lane as usize);
+                self.two_blocks(site, op, lane, run.region, at, total, other);
             }
         }
     }
@@ -248,8 +290,10 @@ impl Exec<'_> {
         places: &[Place; LANES],
         total: u64,
     ) -> bool {
-        let Some((n, list)) = runs(mask, places, total) else { return false };
-        let runs = &list[..n];
+        let runs = Runs::new(mask, places, total);
+        if !runs.whole {
+            return false;
+        }
         let size = usize::from(op.size);
         let width = total as usize;
         let mut bytes = [0u8; WARP_BYTES];
@@ -264,8 +308,8 @@ impl Exec<'_> {
         };
         match op.kind {
             MemKind::Load => {
-                for r in runs {
-                    self.memory.regions[r.region].read(r.offset, &mut bytes[range(r)]);
+                for r in runs.iter() {
+                    self.memory.regions[r.region].read(r.offset, &mut bytes[range(&r)]);
                 }
                 for (j, dest) in op.data.iter().enumerate() {
                     let Some(dest) = dest else { continue };
@@ -296,8 +340,8 @@ impl Exec<'_> {
                         bytes[of(k, j)].copy_from_slice(&v.to_le_bytes()[..size]);
                     }
                 }
-                for r in runs {
-                    self.memory.regions[r.region].write(r.offset, &bytes[range(r)]);
+                for r in runs.iter() {
+                    self.memory.regions[r.region].write(r.offset, &bytes[range(&r)]);
                 }
             }
             MemKind::Store | MemKind::Atomic(_) => return false,
@@ -367,13 +411,14 @@ mod tests {
             *p = Place::Global(2, 100 + 4 * k as u64 + if k >= 20 { 400 } else { 0 });
         }
         let cut = |mask, total| {
-            let (n, list) = runs(mask, &places, total).unwrap();
-            list[..n].iter().map(|r| (r.first, r.lanes, r.offset)).collect::<Vec<_>>()
+            let runs = Runs::new(mask, &places, total);
+            assert!(runs.whole);
+            runs.iter().map(|r| (r.first, r.lanes, r.offset)).collect::<Vec<_>>()
         };
         assert_eq!(cut(u32::MAX, 4), [(0, 20, 100), (20, 12, 580)]);
         assert_eq!(cut(0b1101, 4), [(0, 1, 100), (2, 2, 108)]);
         assert_eq!(cut(0b11, 8), [(0, 1, 100), (1, 1, 104)], "overlapping lanes are apart");
         places[3] = Place::Shared(0);
-        assert!(runs(u32::MAX, &places, 4).is_none() && runs(0b111, &places, 4).is_some());
+        assert!(!Runs::new(u32::MAX, &places, 4).whole && Runs::new(0b111, &places, 4).whole);
     }
 }

@@ -110,6 +110,8 @@ pub(crate) struct Buffer {
     pub(crate) role: Role,
     pub(crate) may_write: bool,
     pub(crate) dtype: DType,
+    /// Extents, if they are known.
+    pub(crate) shape: Vec<u64>,
     pub(crate) region: u32,
     pub(crate) offset: u64,
     pub(crate) size_bytes: u64,
@@ -416,6 +418,7 @@ mod tests {
             role,
             may_write: false,
             dtype: DType::F32,
+            shape: Vec::new(),
             region: 0,
             offset: 0,
             size_bytes: size,

@@ -105,6 +105,11 @@ impl Stamp {
         Stamp(u64::from(block) << 32 | u64::from(thread & 0x3ff) << 22 | u64::from(strong) << 21 | site)
     }
 
+    /// That of the thread `lanes` further on.
+    fn lane(self, lanes: u64) -> Stamp {
+        Stamp(self.0.wrapping_add(lanes << 22))
+    }
+
     pub(crate) fn block(self) -> u32 {
         (self.0 >> 32) as u32
     }
@@ -325,15 +330,24 @@ impl Pages {
         (offset..offset.saturating_add(len)).any(|b| self.is_written(b))
     }
 
-    /// Notes who stores to bytes that [`Pages::write`] has written, and gives the stamp of another executed block
-    /// (numbered from `first` in this launch) that stored there, with the offset.
-    pub(crate) fn claim(&mut self, offset: u64, len: u64, me: Stamp, first: u32) -> Option<(Stamp, u64)> {
+    /// Notes that consecutive threads from that of `me` on store `width` bytes each (a power of two) to `len` bytes, and
+    /// gives the stamp of another executed block (numbered from `first` in this launch) that stored there, with the
+    /// offset.
+    pub(crate) fn claim(
+        &mut self,
+        offset: u64,
+        len: u64,
+        width: u64,
+        me: Stamp,
+        first: u32,
+    ) -> Option<(Stamp, u64)> {
         let mut clash = None;
+        let lane_shift = width.trailing_zeros();
         for (number, within, at, n) in self.cut(offset, len as usize) {
             let i = self.make(number);
             let size = self.page_bytes() as usize;
             let page = &mut self.list[i];
-            let finest = (within | n).trailing_zeros().min(2);
+            let finest = (within | n).trailing_zeros().min(2).min(lane_shift);
             let writers = page.writers.get_or_insert_with(|| {
                 self.taken = self.taken.saturating_add((size >> finest).saturating_mul(8) as u64);
                 Writers { shift: finest, stamps: vec![Stamp::default(); size >> finest] }
@@ -349,13 +363,13 @@ impl Pages {
             let shift = writers.shift;
             let range = within >> shift..within.saturating_add(n) >> shift;
             for g in range {
+                let byte = (g << shift).saturating_sub(within).saturating_add(at) as u64;
                 let old = writers.stamps[g];
                 let other = old.block() >= first && old.block() != me.block();
                 if clash.is_none() && other && !(old.strong() && me.strong()) {
-                    let byte = (g << shift).saturating_sub(within);
-                    clash = Some((old, offset.saturating_add(at as u64).saturating_add(byte as u64)));
+                    clash = Some((old, offset.saturating_add(byte)));
                 }
-                writers.stamps[g] = me;
+                writers.stamps[g] = me.lane(byte >> lane_shift);
             }
         }
         clash
@@ -493,7 +507,13 @@ mod tests {
     #[test]
     fn two_blocks_at_one_byte_clash_whatever_the_width_and_strong_ones_do_not() {
         let stamp = |block, strong| Stamp::new(block, 3, strong, 77);
-        let mut p = pages(64);
+        struct Claims(Pages);
+        impl Claims {
+            fn claim(&mut self, at: u64, len: u64, me: Stamp, first: u32) -> Option<(Stamp, u64)> {
+                self.0.claim(at, len, len, me, first)
+            }
+        }
+        let mut p = Claims(pages(64));
         assert_eq!(p.claim(16, 4, stamp(5, false), 5), None);
         assert_eq!(p.claim(20, 4, stamp(6, false), 5), None, "another word");
         assert_eq!(p.claim(16, 4, stamp(5, false), 5), None, "the same block");
@@ -506,5 +526,10 @@ mod tests {
         assert_eq!(p.claim(32, 4, stamp(5, true), 5), None);
         assert_eq!(p.claim(32, 4, stamp(6, true), 5), None, "atomics of two blocks");
         assert!(p.claim(32, 4, stamp(7, false), 5).is_some());
+        // Lanes from one page to the next, in pairs of words.
+        let mut p = p.0;
+        assert_eq!(p.claim(56, 32, 8, stamp(10, false), 10), None);
+        let (who, at) = p.claim(76, 4, 4, stamp(11, false), 10).unwrap();
+        assert_eq!((who.thread(), at), (3 + 2, 76));
     }
 }
