@@ -450,8 +450,11 @@ fn page(args: &CheckArgs, problem: &str, source: &str, check: &Check, width: usi
     if let (Some(f), true) = (check.findings.first(), check.failing_inputs.is_empty()) {
         s.push_str(&format!("replay: {}\n", f.replay));
     }
+    if !s.ends_with("\n\n") {
+        s.push('\n');
+    }
     s.push_str(&format!(
-        "\n{} warp instructions in {:.2} s\n",
+        "{} warp instructions in {:.2} s\n",
         text::number(check.instructions),
         check.seconds
     ));
@@ -468,7 +471,7 @@ fn failing(s: &mut String, check: &Check, width: usize) {
         ("first wrong", Side::Left),
         ("got", Side::Right),
         ("want", Side::Right),
-        ("wrong", Side::Right),
+        ("elements", Side::Right),
     ]);
     let mut messages = Vec::new();
     for f in check.failing_inputs.iter().take(SHOWN) {
@@ -479,7 +482,7 @@ fn failing(s: &mut String, check: &Check, width: usize) {
                 place(w),
                 value(w.got),
                 value(w.want),
-                format!("{}/{}", w.wrong_elements, w.elements),
+                text::number(w.wrong_elements),
             ]),
             None => {
                 cells.extend(["–".into(), f.end.name().to_owned(), "–".into(), "–".into(), "–".into()]);

@@ -465,6 +465,7 @@ fn document(args: &RunArgs, ran: &Ran) -> Value {
         "reason": ran.outcome.reason,
         "blocks": ran.outcome.blocks,
         "coverage": ran.outcome.coverage,
+        "replay": (!ran.outcome.findings.is_empty()).then(|| replay(args, ran.seed)),
     })
 }
 
@@ -518,12 +519,16 @@ fn page(args: &RunArgs, source: &str, buffers: &[Buffer], ran: &Ran) -> String {
             format!("{word}: {}", ran.outcome.reason.clone().unwrap_or_default())
         }
     };
+    // The seed that ended a search, or all of them where none did.
+    let seeds = match &args.seeds {
+        Some(range) if ran.outcome.status == Status::Ok => format!("seeds {}..{}", range.start, range.end),
+        _ => format!("seed {}", ran.seed),
+    };
     s.push_str(&format!(
-        "{what}; {} warp instructions in {:.3} s ({rate:.0} M/s), schedule {} seed {}\n",
+        "{what}; {} warp instructions in {:.3} s ({rate:.0} M/s), schedule {} {seeds}\n",
         ran.outcome.instructions,
         ran.seconds,
         schedule_name(args),
-        ran.seed
     ));
     s
 }

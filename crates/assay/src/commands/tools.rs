@@ -83,8 +83,9 @@ fn nvrtc(e: NvrtcError) -> Failure {
 pub fn refused(file: &Path, e: &CompileError) -> Failure {
     let message = format!("`{}` does not compile: {e}\n{}", file.display(), e.log.trim_end());
     match e.kind {
+        CompileErrorKind::Options => Failure::bad_input(e),
         CompileErrorKind::Unavailable | CompileErrorKind::Crashed => Failure::bug(message),
-        CompileErrorKind::Rejected | CompileErrorKind::Options => Failure::bad_input(message),
+        CompileErrorKind::Rejected => Failure::bad_input(message),
         CompileErrorKind::TimedOut => Failure { exit: Exit::Exhausted, message },
     }
 }

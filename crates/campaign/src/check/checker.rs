@@ -333,6 +333,12 @@ impl<'a> Checker<'a> {
         let version =
             filter::try_compiled(problem, config.compiler, &config.options, name, source, &self.shapes)
                 .map_err(|e| self.refused(name, e))?;
+        // Types are checked as the launcher runs; what goes wrong only then is the evaluation's to tell.
+        if let Some(Err(e)) = version.plans.get(&self.shapes[0].0)
+            && !matches!(e, HostError::Fault { .. })
+        {
+            return Err(self.host_error(name, e));
+        }
         // What a C++ compiler would refuse: arguments that do not fit the kernel.
         if let Some(exe) = &version.exe {
             for (_, plan) in self.shapes.iter().filter_map(|(n, _)| version.plans.get_key_value(n)) {

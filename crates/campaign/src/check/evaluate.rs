@@ -145,7 +145,12 @@ impl Checker<'_> {
             let more = self.harness.run(version, &asked.input, &mode, None);
             run.instructions = run.instructions.saturating_add(more.instructions);
             for f in more.findings {
-                let known = |g: &Finding| g.kind == f.kind && g.line == f.line && g.buffer == f.buffer;
+                // Bytes outside a buffer are nobody's; that they hold nothing is the same fault again.
+                let again = |g: &Finding| {
+                    g.kind == f.kind
+                        || (g.kind == FindingKind::OobRead && f.kind == FindingKind::UninitReadGlobal)
+                };
+                let known = |g: &Finding| again(g) && g.line == f.line && g.buffer == f.buffer;
                 if !f.kind.is_fault() && !run.findings.iter().any(known) {
                     run.findings.push(f);
                 }

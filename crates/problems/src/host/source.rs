@@ -287,6 +287,14 @@ fn verdict(toks: &[Tok<'_>], item: &Item) -> Keep {
         return Keep::Yes;
     }
     match item.kind {
+        // `typedef float (*op)(float);` has the parentheses of a function.
+        ItemKind::Function if toks[item.range.start].is("typedef") => {
+            if mentions_host(all) {
+                Keep::No
+            } else {
+                Keep::Yes
+            }
+        }
         ItemKind::Function => {
             let is_constexpr =
                 toks[item.header.clone()].iter().any(|t| t.is("constexpr") || t.is("consteval"));
@@ -465,7 +473,7 @@ mod tests {
 
     #[test]
     fn nasty_inputs_are_told_apart() {
-        let cases: [(&str, &str); 26] = [
+        let cases: [(&str, &str); 27] = [
             // Templates, namespaces and macros that hide the attribute.
             (
                 "#define GLOBAL __global__ static\nGLOBAL void k() {}",
@@ -526,6 +534,10 @@ mod tests {
             (
                 "int n = 1 << 20; float *d_x, *d_y; static const char *name = \"a\"; const char* const kept = \"b\"; const float eps = 1e-5f;",
                 "const char* const kept = \"b\"; const float eps = 1e-5f;",
+            ),
+            (
+                "typedef float (*op_t)(float, int); __device__ op_t op; typedef void (*done_t)(cudaStream_t, void*);",
+                "typedef float (*op_t)(float, int); __device__ op_t op;",
             ),
             ("extern \"C\" void gold(float* out, const unsigned int n); const float* row(int i);", ""),
             (
