@@ -64,6 +64,9 @@ impl Source<'_> {
             let who = format!("(2) {}{by}", noun(o.access, o.size_bytes));
             self.party(&mut s, Place::of_other(o), Some(who), width);
         }
+        if let Some(kernel) = &f.kernel {
+            s.push_str(&wrap(&format!("in kernel `{}`", clean(kernel)), width, "  = ", "    "));
+        }
         if f.count > 1 {
             s.push_str(&format!("  = seen {} times\n", f.count));
         }

@@ -173,14 +173,19 @@ pub fn execute(
                         return run;
                     }
                 };
-                session.launch(&LaunchSpec {
+                let mut outcome = session.launch(&LaunchSpec {
                     kernel: entry,
                     grid: launch.grid,
                     block: launch.block,
                     dynamic_shared: launch.shared_bytes,
                     args: &args,
                     blocks: &Blocks::All,
-                })
+                });
+                // As the file has it, not as the compiler mangled it.
+                for f in &mut outcome.findings {
+                    f.kernel = Some(launch.kernel.clone());
+                }
+                outcome
             }
         };
         run.instructions = run.instructions.saturating_add(outcome.instructions);

@@ -410,6 +410,10 @@ fn once(
     let started = Instant::now();
     let mut outcome = session.launch(&spec);
     let seconds = started.elapsed().as_secs_f64();
+    // As the command line has it, not as the compiler mangled it.
+    for f in &mut outcome.findings {
+        f.kernel = Some(args.kernel.clone());
+    }
     if args.sanitize && !outcome.faulted() && matches!(outcome.status, Status::Ok | Status::Finding) {
         outcome.findings.extend(session.finish());
         if !outcome.findings.is_empty() {
