@@ -625,6 +625,7 @@ impl Session {
             budget: self.options.instruction_budget.saturating_sub(self.executed),
             stop: None,
             san: self.san.as_mut(),
+            credit: jit.as_ref().map_or(Vec::new(), |j| j.credits()),
             may_compile: jit.is_none() && usable && self.options.engine == Engine::Auto,
             jit,
             reported: Default::default(),

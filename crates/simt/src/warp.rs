@@ -155,6 +155,8 @@ pub(crate) struct Warp {
     pub(crate) jit: *const Compiled,
     /// The entry of compiled code at which the frame is as compiled code left it, or null.
     pub(crate) expect: *const Decoded,
+    /// How well each entry has done in this launch, see [`crate::jit`].
+    pub(crate) credit: *mut i32,
 }
 
 /// See [`Warp::phase`].
@@ -202,6 +204,7 @@ impl Warp {
             lockstep: false,
             jit: std::ptr::null(),
             expect: std::ptr::null(),
+            credit: std::ptr::null_mut(),
         }
     }
 

@@ -84,6 +84,7 @@ impl Exec<'_> {
         }
         for ws in &mut block.warps {
             ws.w.jit = std::sync::Arc::as_ptr(&jit);
+            ws.w.credit = self.credit.as_mut_ptr();
             ws.w.regs = ws.frames[0].regs.as_ptr();
             ws.w.cold = code.cold.as_ptr();
             ws.w.code = jit.list.as_ptr();

@@ -94,6 +94,8 @@ pub(crate) struct Exec<'a> {
     pub(crate) san: Option<&'a mut Sanitizer>,
     /// Compiled code of the entry, for launches without detectors.
     pub(crate) jit: Option<std::sync::Arc<Compiled>>,
+    /// How well its entries do.
+    pub(crate) credit: Vec<i32>,
     /// Compile when it pays.
     pub(crate) may_compile: bool,
     /// Reports made already, so that a race on every element is described once: by kind, instruction and buffer.
@@ -170,6 +172,7 @@ impl Exec<'_> {
         if left >= LONG {
             self.may_compile = false;
             self.jit = self.kernel.jit.compile(self.kernel, self.shape.block);
+            self.credit = self.jit.as_ref().map_or(Vec::new(), |j| j.credits());
         }
     }
 
@@ -436,6 +439,7 @@ impl Exec<'_> {
                 _ if checked => &code.checked,
                 Some(jit) if ci == 0 => {
                     ws.w.jit = std::sync::Arc::as_ptr(jit);
+                    ws.w.credit = self.credit.as_mut_ptr();
                     &jit.list
                 }
                 _ => &code.plain,

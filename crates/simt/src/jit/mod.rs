@@ -154,6 +154,19 @@ impl Cache {
     }
 }
 
+/// An entry's credit at first and at most. A failed guard or claim costs [`FAILURE`], and below 0 the entry is left to the
+/// interpreter for [`REST`] times: code that diverges often is not faster compiled.
+const CREDIT: i32 = 16;
+const FAILURE: i32 = 4;
+const REST: i32 = 500;
+
+fn charge(credit: &mut i32) {
+    *credit -= FAILURE;
+    if *credit < 0 {
+        *credit = -REST;
+    }
+}
+
 /// True if this process can run compiled code.
 pub(crate) fn available() -> bool {
     cfg!(target_arch = "x86_64") && crate::cpu::variant() == crate::cpu::Variant::Wide
@@ -274,7 +287,7 @@ fn lazy(source: &Source) -> Vec<bool> {
 /// The handler at an entry: runs compiled code if the warp is fit for it, else the interpreter's handler.
 ///
 /// # Safety
-/// As for every handler; `w.jit` is the [`Compiled`] whose list `d` belongs to.
+/// As for every handler; `w.jit` is the [`Compiled`] whose list `d` belongs to, `w.credit` has one for each entry.
 unsafe fn enter(w: &mut Warp, d: &Decoded) -> *const Decoded {
     // SAFETY: the caller's promise; numbers of entries and exits are the compiler's, frames are as the decoder laid
     // them out, and instructions of exits lie within the list.
@@ -287,18 +300,36 @@ unsafe fn enter(w: &mut Warp, d: &Decoded) -> *const Decoded {
         if w.mask != u32::MAX {
             return (entry.handler)(w, d);
         }
-        if w.expect != here && !holds(w, &entry.claims) {
-            return (entry.handler)(w, d);
+        let credit = &mut *w.credit.add(number as usize);
+        if w.expect != here {
+            if *credit < 0 {
+                *credit += 1;
+                return (entry.handler)(w, d);
+            }
+            if !holds(w, &entry.claims) {
+                charge(credit);
+                return (entry.handler)(w, d);
+            }
         }
         if w.mark != here {
             w.count_through(&*here.sub(1));
         }
         let exit = c.run(w, number);
+        if c.exits[exit as usize].kind == ExitKind::Interpret {
+            charge(credit);
+        } else {
+            *credit = (*credit + 1).min(CREDIT);
+        }
         land(w, exit)
     }
 }
 
 impl Compiled {
+    /// Every entry's credit at the start of a launch.
+    pub(crate) fn credits(&self) -> Vec<i32> {
+        vec![CREDIT; self.entries.len()]
+    }
+
     /// Runs from an entry; gives the number of an exit.
     ///
     /// # Safety
@@ -322,8 +353,8 @@ pub(crate) unsafe fn land(w: &mut Warp, exit: u32) -> *const Decoded {
         w.expect = std::ptr::null();
         let x = &c.exits[exit as usize];
         w.fuel -= i64::from(x.count);
-        for e in &x.expand {
-            expand(w, e);
+        if !x.expand.is_empty() {
+            expand(w, &x.expand);
         }
         let to = w.code.add(x.at as usize);
         w.mark = to;
@@ -363,11 +394,22 @@ unsafe fn go_on(w: &mut Warp, c: &Compiled, to: *const Decoded) -> *const Decode
     }
 }
 
-/// Fills in the lanes of an affine register.
+/// Fills in the lanes of affine registers.
 ///
 /// # Safety
-/// The register belongs to the current frame.
-unsafe fn expand(w: &Warp, e: &Expand) {
+/// The registers belong to the current frame; the processor has AVX2.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2"))]
+unsafe fn expand(w: &Warp, list: &[Expand]) {
+    for e in list {
+        // SAFETY: the caller's promise.
+        unsafe { expand_one(w, e) };
+    }
+}
+
+/// # Safety
+/// As for [`expand`].
+#[inline(always)]
+unsafe fn expand_one(w: &Warp, e: &Expand) {
     // SAFETY: 32 lanes of the register's width.
     unsafe {
         if e.wide {
@@ -397,7 +439,8 @@ unsafe fn expand(w: &Warp, e: &Expand) {
 /// True if the frame's registers are as the analysis claims.
 ///
 /// # Safety
-/// The registers belong to the current frame.
+/// The registers belong to the current frame; the processor has AVX2.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2"))]
 unsafe fn holds(w: &Warp, claims: &[Claim]) -> bool {
     // SAFETY: 32 lanes of the registers' widths.
     claims.iter().all(|c| unsafe {
