@@ -6,8 +6,8 @@
 //! the order of warps are those of [`Exec::turn`]. The first warp that leaves compiled code for another reason dissolves
 //! the convoy, and goes on in the middle of its turn.
 
+use super::Exec;
 use super::state::{Fragment, State};
-use super::{Exec, Stop};
 use crate::code::Cold;
 use crate::jit::{Compiled, ExitKind, land};
 use crate::warp::Phase;
@@ -156,11 +156,7 @@ impl Exec<'_> {
         let used = (quantum - w.fuel).max(0) as u64;
         rider.stale = if w.fuel <= 0 { rider.stale + 1 } else { 0 };
         w.clock = w.clock.wrapping_add(used);
-        self.executed = self.executed.saturating_add(used);
-        if self.executed > self.budget {
-            let reason = format!("more than {} warp-instructions", self.options.instruction_budget);
-            self.stop = Some(Stop::Exhausted(reason));
-        }
+        self.spend(used);
         true
     }
 

@@ -50,9 +50,10 @@ const PRINTF_LINES: usize = 10_000;
 const PRINTF_BYTES: usize = 1 << 20;
 
 /// Under [`crate::Engine::Auto`]: instructions after which a launch may be compiled for, and how many more it must be
-/// expected to execute.
+/// expected to execute, which grow with the kernel as the time to compile it does.
 const WARM: u64 = 300_000;
-const LONG: u64 = 1_500_000;
+const LONG: u64 = 2_000_000;
+const LONG_EACH: u64 = 20_000;
 
 /// Why a launch ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,7 +170,7 @@ impl Exec<'_> {
             // Blocks that take long: as much again.
             None => self.executed,
         };
-        if left >= LONG {
+        if left >= LONG + LONG_EACH * self.kernel.codes[0].plain.len() as u64 {
             self.may_compile = false;
             self.jit = self.kernel.jit.compile(self.kernel, self.shape.block);
             self.credit = self.jit.as_ref().map_or(Vec::new(), |j| j.credits());
@@ -551,13 +552,19 @@ impl Exec<'_> {
         let used = (quantum - ws.w.fuel).max(0) as u64;
         ws.stale_turns = if over && ws.w.fuel <= 0 { ws.stale_turns + 1 } else { 0 };
         ws.w.clock = ws.w.clock.wrapping_add(used);
+        self.spend(used);
+        ran
+    }
+
+    /// Counts the instructions of a turn, and stops where the budget is out.
+    #[inline(always)]
+    fn spend(&mut self, used: u64) {
         self.executed = self.executed.saturating_add(used);
         let blocks = self.next_block.saturating_mul(BLOCK_COST);
         if self.executed.saturating_add(blocks) > self.budget {
             let reason = format!("more than {} warp-instructions", self.options.instruction_budget);
             self.stop = Some(Stop::Exhausted(reason));
         }
-        ran
     }
 
     fn save(&mut self, slot: usize, wi: usize, fi: usize, pc: u32) {
