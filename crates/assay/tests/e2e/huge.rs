@@ -73,6 +73,7 @@ fn families() -> Vec<PathBuf> {
 }
 
 /// A command's end, what it printed and the most memory that it took.
+#[expect(clippy::zombie_processes, reason = "`wait4` waits for it, and tells its memory")]
 fn measured(args: &[String]) -> (ExitStatus, Value, u64) {
     let mut child = Command::new(ASSAY)
         .args(args)

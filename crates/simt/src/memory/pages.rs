@@ -454,7 +454,7 @@ mod tests {
 
     fn f32_at(p: &Pages, element: u64) -> f32 {
         let mut b = [0; 4];
-        p.read(element * 4, &mut b);
+        p.read(element << 2, &mut b);
         f32::from_le_bytes(b)
     }
 
