@@ -299,8 +299,12 @@ fn check_params(
         };
         if size != p.size_bytes {
             let them = signature.map_or_else(String::new, |s| format!(" (`{}`)", text::clean(s)));
-            let what =
-                format!("{size} bytes, but parameter {} of `{kernel}` has {}{them}", k + 1, p.size_bytes);
+            let what = format!(
+                "`{}` passes {size} bytes, parameter {} of `{kernel}` has {}{them}",
+                s.name,
+                k + 1,
+                p.size_bytes
+            );
             return Err(Failure::bad_input(s.fault(s.value_at(), what)));
         }
     }

@@ -306,8 +306,8 @@ fn usage_that_is_wrong_exits_two_and_names_it() {
 #[test]
 fn what_this_version_lacks_is_unsupported_not_wrong() {
     for words in [
-        vec!["check", "x.cu", "--problem", "1/23"],
-        vec!["check", "x.cu", "--sanitize-only", "--json"],
+        vec!["check", "x.cu", "--problem", "1/23", "--kernelbench", "dir"],
+        vec!["check", "x.cu", "--problem", "1/23", "--python", "python3"],
         vec!["export", "run", "dir"],
         vec!["sweep", "bmm", "--backend", "emulated:mps-2.14.0"],
         vec!["rules", "run"],
@@ -321,10 +321,6 @@ fn what_this_version_lacks_is_unsupported_not_wrong() {
     ] {
         assay(&words).exits(4).says(&["not part of this version"]);
     }
-    let kernel = fixture("kernels/faults.cu");
-    let mut words = ONE.to_vec();
-    words.extend(["--blocks", "sample"]);
-    run(&kernel, "forever", &words).exits(4).says(&["--blocks"]);
 }
 
 #[test]
