@@ -365,6 +365,8 @@ fn a_launch_alone_runs_on_given_tensors() {
     only(LAUNCH, &wrong, &[]).exits(2).says(&["--arg `z` is no parameter of `launch`"]);
     let wrong = ["n=i32:100", "y=f32[100]:uninit", "factor=f32:0.5", "x=f64[100]:arange"];
     only(LAUNCH, &wrong, &[]).exits(2).says(&["parameter `x`", "`f64`"]);
+    let large = ["n=i32:100", "y=f32[100]:uninit", "factor=f32:0.5", "x=f32[300000000]:arange"];
+    only(LAUNCH, &large, &[]).exits(4).says(&["`x`", "1 GiB"]);
     let seen = only("__global__ void k() {}", &[], &["--json"]).exits(1).json();
     assert_eq!(seen["verdict"], "rejected");
     assert!(seen["reason"].as_str().unwrap().contains("assay run half.cu"), "{seen:#}");
