@@ -47,6 +47,7 @@ fn case<'a>(
             size_bytes: t.data.len() as u64,
             official_bytes: t.data.len() as u64,
             values: Some(&t.data),
+            previous: None,
             may_write: problem.inplace.contains(&i.name),
         });
     }
@@ -58,6 +59,7 @@ fn case<'a>(
             size_bytes,
             official_bytes: size_bytes,
             values: None,
+            previous: None,
             may_write: true,
         });
     };
