@@ -7,8 +7,8 @@ use assay_ptx::{AtomOp, BarRed, Loc, MatchMode, Scope, Semantics, ShflMode, Spac
 use crate::findings::SourcePlace;
 use crate::handlers::chain::ChainOp;
 use crate::semantics::LaneFn;
-use crate::semantics::matrix::{Part, Product};
-use crate::warp::Decoded;
+use crate::semantics::matrix::{MAX_REGISTERS, Part, Product, Words};
+use crate::warp::{Decoded, LANES};
 
 /// Width class of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -206,6 +206,39 @@ pub(crate) struct TileOp {
     pub(crate) by_column: bool,
     /// Elements from one line to the next.
     pub(crate) stride: Slot,
+    /// As [`Part::at`], counted along the lines in memory.
+    pub(crate) order: Vec<[u16; LANES]>,
+}
+
+impl TileOp {
+    /// Registers from the lines, one after the other without gaps; elements of `SIZE` bytes.
+    #[inline(always)]
+    pub(crate) fn gather<const SIZE: usize>(&self, lines: &[u8]) -> Words {
+        let mut words = [[0; LANES]; MAX_REGISTERS];
+        for (k, places) in self.order.iter().enumerate() {
+            let shift = 8 * SIZE * (k % self.part.per);
+            let word = &mut words[k / self.part.per];
+            for (w, at) in word.iter_mut().zip(places) {
+                let from = usize::from(*at) * SIZE;
+                let mut v = [0; 8];
+                v[..SIZE].copy_from_slice(&lines[from..from + SIZE]);
+                *w |= u64::from_le_bytes(v) << shift;
+            }
+        }
+        words
+    }
+
+    /// The reverse of [`TileOp::gather`].
+    #[inline(always)]
+    pub(crate) fn scatter<const SIZE: usize>(&self, words: &Words, lines: &mut [u8]) {
+        for (k, places) in self.order.iter().enumerate() {
+            let shift = 8 * SIZE * (k % self.part.per);
+            for (w, at) in words[k / self.part.per].iter().zip(places) {
+                let to = usize::from(*at) * SIZE;
+                lines[to..to + SIZE].copy_from_slice(&(w >> shift).to_le_bytes()[..SIZE]);
+            }
+        }
+    }
 }
 
 /// `cp.async`: a copy from global to shared memory that happens later.

@@ -166,7 +166,18 @@ impl Decoder<'_, '_> {
                 self.frame.constant(Kind::W32, elements as u64)
             }
         };
-        self.emit_matrix(MatrixWork::Tile(TileOp { mem, part, by_column, stride }));
+        let mut order = part.at.clone();
+        if by_column {
+            let (rows, cols) = (part.rows as u16, part.cols as u16);
+            for at in order.iter_mut().flatten() {
+                *at = *at % cols * rows + *at / cols;
+            }
+        }
+        self.emit_matrix(MatrixWork::Tile(TileOp { mem, part, by_column, stride, order }));
+        if let Some(e) = self.out.last_mut() {
+            e.checked = Some(e.d.f);
+            e.d.f = matrix::tile;
+        }
         Ok(())
     }
 

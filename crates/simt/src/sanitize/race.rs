@@ -396,6 +396,14 @@ impl Races {
         if t >= s.threads.len() {
             return None;
         }
+        // Nothing may write there, so a read races with nothing (as in `View::global_read`).
+        if let Where::Global { region, .. } = a.place
+            && a.kind == AccessKind::Read
+            && !a.strong
+            && self.region_views.get(region).is_some_and(|v| v.read_only)
+        {
+            return None;
+        }
         let mut flags = 0;
         if a.strong {
             flags |= STRONG;
