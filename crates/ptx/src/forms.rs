@@ -239,7 +239,7 @@ fn all_words() -> Vec<(&'static str, Word)> {
     ];
     w.extend(shapes.iter().map(|&(s, m, n, k)| (s, Word::Shape(Shape { m, n, k }))));
     w.push(("popc", Word::Popc));
-    let flags: [(&'static str, SetFlag); 22] = [
+    let flags: [(&'static str, SetFlag); 25] = [
         ("ftz", |m| m.ftz = true),
         ("noftz", |m| m.noftz = true),
         ("sat", |m| m.sat = true),
@@ -260,6 +260,10 @@ fn all_words() -> Vec<(&'static str, Word)> {
         ("aligned", |m| m.aligned = true),
         ("shiftamt", |m| m.shiftamt = true),
         ("trans", |m| m.trans = true),
+        ("parity", |m| m.parity = true),
+        ("noinc", |m| m.noinc = true),
+        // `mbarrier.arrive`: the caller promises something.
+        ("noComplete", |_| ()),
         ("L2::cache_hint", |m| m.cache_hint = true),
         // `griddepcontrol`: with one grid at a time both forms have nothing to do.
         ("launch_dependents", |_| ()),
@@ -436,7 +440,7 @@ impl Isa {
 
     /// The opcode of a spelling and its longest name in the table.
     fn opcode<'s>(&self, spelling: &'s str) -> Option<(Op, &'s str)> {
-        let ends = spelling.match_indices('.').map(|(i, _)| i).take(3).chain([spelling.len()]);
+        let ends = spelling.match_indices('.').map(|(i, _)| i).take(4).chain([spelling.len()]);
         let mut found = None;
         for end in ends {
             let name = &spelling[..end];

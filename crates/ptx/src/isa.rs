@@ -180,6 +180,7 @@ isa! {
         "ca|cg shared|shared::cta global HINT? L2PF? ; ; A A i:u32 / A A i:u32 a:u32 / A A i:u32 q",
     ];
     CpAsyncCommitGroup "cp.async.commit_group" (7, 0) DATA ["; ; "];
+    CpAsyncMbarrierArrive "cp.async.mbarrier.arrive" (7, 0) DATA ["noinc? SHARED? ; b64 ; A"];
     CpAsyncWaitAll "cp.async.wait_all" (7, 0) DATA ["; ; "];
     CpAsyncWaitGroup "cp.async.wait_group" (7, 0) DATA ["; ; i:u32"];
     Cvt "cvt" (1, 0) DATA [
@@ -244,6 +245,22 @@ isa! {
         "; INT|u16x2|s16x2 ; d a b", "relu ; s32|s16x2 ; d a b", "ftz? NaN? ; f32|HALF ; d a b",
         "ftz? NaN? xorsign abs ; f32|HALF ; d a b", "; f64 ; d a b", "NaN? ; BHALF ; d a b",
         "NaN? xorsign abs ; BHALF ; d a b",
+    ];
+    MbarrierArrive "mbarrier.arrive" (7, 0) SYNC [
+        "release? cta? SHARED? ; b64 ; d_ A / d_ A a:u32", "noComplete release? cta? SHARED? ; b64 ; d A a:u32",
+    ];
+    MbarrierArriveDrop "mbarrier.arrive_drop" (7, 0) SYNC [
+        "release? cta? SHARED? ; b64 ; d_ A / d_ A a:u32", "noComplete release? cta? SHARED? ; b64 ; d A a:u32",
+    ];
+    MbarrierInit "mbarrier.init" (7, 0) SYNC ["SHARED? ; b64 ; A a:u32"];
+    MbarrierInval "mbarrier.inval" (7, 0) SYNC ["SHARED? ; b64 ; A"];
+    MbarrierPendingCount "mbarrier.pending_count" (7, 0) SYNC ["; b64 ; d:u32 a"];
+    MbarrierTestWait "mbarrier.test_wait" (7, 0) SYNC [
+        "acquire? cta? SHARED? ; b64 ; d:pred A a", "parity acquire? cta? SHARED? ; b64 ; d:pred A a:u32",
+    ];
+    MbarrierTryWait "mbarrier.try_wait" (7, 8) SYNC [
+        "acquire? cta? SHARED? ; b64 ; d:pred A a / d:pred A a b:u32",
+        "parity acquire? cta? SHARED? ; b64 ; d:pred A a:u32 / d:pred A a:u32 b:u32",
     ];
     Membar "membar" (1, 4) SYNC ["cta|gl|sys ; ; "];
     Min "min" (1, 0) INTEGER [

@@ -336,6 +336,10 @@ pub struct Mods {
     pub matrices: u8,
     /// `.trans` of `ldmatrix` and `stmatrix`.
     pub trans: bool,
+    /// `.parity` of `mbarrier.test_wait` and `mbarrier.try_wait`.
+    pub parity: bool,
+    /// `.noinc` of `cp.async.mbarrier.arrive`.
+    pub noinc: bool,
     /// `.popc` of a one-bit `mma`, with its `.and` or `.xor` in `bool_op`.
     pub popc: bool,
     /// Level of `prefetch`.
@@ -393,6 +397,8 @@ impl Default for Mods {
             fragment: None,
             matrices: 1,
             trans: false,
+            parity: false,
+            noinc: false,
             popc: false,
             level: None,
         }

@@ -74,6 +74,23 @@ pub(crate) enum MemKind {
     Store,
     /// `atom` and `red`.
     Atomic(AtomOp),
+    /// An operation on an `mbarrier` object, see [`crate::exec::mbarrier`].
+    Mbarrier(MbarrierOp),
+}
+
+/// What is done to an `mbarrier` object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MbarrierOp {
+    Init,
+    Inval,
+    /// The number of arrivals is the operand, 1 without one; `drop`: these threads do not come again.
+    Arrive {
+        drop: bool,
+    },
+    /// The operand is a state that an arrival gave, or (`parity`) the parity of a phase.
+    Test {
+        parity: bool,
+    },
 }
 
 /// A memory instruction, for the path that does everything.
@@ -304,6 +321,8 @@ pub(crate) enum Cold {
     CopyCommit,
     /// `cp.async.wait_group`: groups that may stay open; `None` waits for everything.
     CopyWait(Option<u32>),
+    /// `cp.async.mbarrier.arrive`: copies land, then the lanes arrive (if they count, `.noinc`).
+    CopyArrive(Option<Box<MemOp>>),
     Fence {
         scope: Scope,
     },

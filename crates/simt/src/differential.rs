@@ -267,6 +267,7 @@ fn every_arithmetic_opcode_has_a_spelling_in_the_list() {
             || matches!(
                 op,
                 Op::CpAsync
+                    | Op::CpAsyncMbarrierArrive
                     | Op::CpAsyncCommitGroup
                     | Op::CpAsyncWaitAll
                     | Op::CpAsyncWaitGroup

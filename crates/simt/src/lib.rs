@@ -10,9 +10,10 @@
 //! has what each opcode computes; `memory` the two memory models; `sanitize` the detectors. Long launches without
 //! detectors run partly in machine code (`jit`), with the same results.
 //!
-//! What it misses: clusters, `mbarrier`, bulk copies, `wgmma`, textures and surfaces are [`LoadError::Unsupported`]. Results of approximate instructions are closer to the exact ones than a GPU's. The
-//! scheduler is a model: it shows some interleavings, not all. Races are judged by synchronisation, not by what
-//! happened, on the path that this input takes.
+//! What it misses: clusters, transaction counts of `mbarrier`, bulk copies, `wgmma`, textures and surfaces are
+//! [`LoadError::Unsupported`]. Results of approximate instructions are closer to the exact ones than a GPU's; products
+//! of matrices add in an order of their own (`semantics::matrix`). The scheduler is a model: it shows some
+//! interleavings, not all. Races are judged by synchronisation, not by what happened, on the path that this input takes.
 
 mod blocks;
 mod code;

@@ -57,6 +57,9 @@ pub(crate) fn has_dest(op: Op) -> bool {
             | Op::Brkpt
             | Op::CpAsync
             | Op::CpAsyncCommitGroup
+            | Op::CpAsyncMbarrierArrive
+            | Op::MbarrierInit
+            | Op::MbarrierInval
             | Op::CpAsyncWaitAll
             | Op::CpAsyncWaitGroup
             | Op::Discard

@@ -136,6 +136,8 @@ pub(crate) struct Warp {
     pub(crate) clock: u64,
     /// The warp stopped between reading and writing a place that others may write too.
     pub(crate) contended: bool,
+    /// The turn ended at a pause: the fragment that runs waits for another one.
+    pub(crate) paused: bool,
     /// Changes whenever the running fragment or its mask does; never 0.
     pub(crate) generation: u32,
     /// The detectors' view, under detectors.
@@ -194,6 +196,7 @@ impl Warp {
             event: Event::None,
             clock: 0,
             contended: false,
+            paused: false,
             generation: 1,
             view: std::ptr::null(),
             code: std::ptr::null(),

@@ -490,6 +490,13 @@ impl<'m> Decoder<'_, 'm> {
                 Ok(())
             }
             Op::CpAsyncWaitGroup => self.copy_wait(),
+            Op::CpAsyncMbarrierArrive => self.copy_arrive(),
+            Op::MbarrierInit
+            | Op::MbarrierInval
+            | Op::MbarrierArrive
+            | Op::MbarrierArriveDrop
+            | Op::MbarrierTestWait
+            | Op::MbarrierTryWait => self.mbarrier(),
             Op::Ldmatrix | Op::Stmatrix => self.matrix_rows(),
             Op::Movmatrix => self.matrix_transpose(),
             Op::Mma | Op::WmmaMma => self.product(),

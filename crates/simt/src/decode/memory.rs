@@ -1,10 +1,10 @@
 //! Decoding of loads, stores and atomics.
 
-use assay_ptx::{AtomOp, Base, FunctionKind, Op, Operand, Semantics, Space, SymbolRef};
+use assay_ptx::{AtomOp, Base, FunctionKind, Op, Operand, Scope, Semantics, Space, SymbolRef, Ty};
 
 use super::function::{Decoder, Result};
 use super::fuse::Tag;
-use crate::code::{Cold, Kind, MemKind, MemOp, Slot};
+use crate::code::{Cold, Kind, MbarrierOp, MemKind, MemOp, Slot};
 use crate::handlers::{generic, local, memory};
 use crate::warp::Handler;
 
@@ -199,6 +199,85 @@ impl Decoder<'_, '_> {
             }
         }
         if used == every { u32::MAX } else { used }
+    }
+
+    /// The access of an `mbarrier` instruction; operands behind the address are taken as they come.
+    fn mbarrier_op(&mut self, kind: MbarrierOp, address: &Operand, dest: Option<Slot>) -> Result<MemOp> {
+        let m = &self.instr().mods;
+        let space = self.space(address, m.space);
+        let (base, offset, frame_relative) = self.address(address, space)?;
+        let semantics = match kind {
+            MbarrierOp::Arrive { .. } => Some(Semantics::Release),
+            MbarrierOp::Test { .. } => Some(Semantics::Acquire),
+            MbarrierOp::Init | MbarrierOp::Inval => None,
+        };
+        Ok(MemOp {
+            kind: MemKind::Mbarrier(kind),
+            space,
+            base,
+            offset,
+            frame_relative,
+            size: 8,
+            ty: Ty::B64,
+            data: vec![dest],
+            b: None,
+            c: None,
+            strong: semantics.is_some(),
+            semantics,
+            scope: semantics.map(|_| Scope::Cta),
+            used: u32::MAX,
+        })
+    }
+
+    pub(super) fn mbarrier(&mut self) -> Result<()> {
+        let i = self.instr();
+        let m = &i.mods;
+        if m.cluster {
+            return Err(self.no());
+        }
+        let kind = match i.op {
+            Op::MbarrierInit => MbarrierOp::Init,
+            Op::MbarrierInval => MbarrierOp::Inval,
+            Op::MbarrierArrive => MbarrierOp::Arrive { drop: false },
+            Op::MbarrierArriveDrop => MbarrierOp::Arrive { drop: true },
+            Op::MbarrierTestWait | Op::MbarrierTryWait => MbarrierOp::Test { parity: m.parity },
+            _ => return Err(self.no()),
+        };
+        let first = usize::from(!matches!(kind, MbarrierOp::Init | MbarrierOp::Inval));
+        let dest = if first == 1 { self.dest(&i.operands[0])? } else { None };
+        let mut mem = self.mbarrier_op(kind, &i.operands[first], dest)?;
+        // A further operand (the longest time that `try_wait` may sleep) changes nothing.
+        let ty = if matches!(kind, MbarrierOp::Test { parity: false }) { Ty::B64 } else { Ty::U32 };
+        mem.b = match i.operands.get(first + 1) {
+            Some(o) => Some(self.source(o, ty)?),
+            None if kind == MbarrierOp::Inval => None,
+            None => Some(self.frame.constant(Kind::W32, 1)),
+        };
+        let mut d = self.blank();
+        d.f = generic::to_memory;
+        d.aux = self.cold.len() as u32;
+        self.cold.push(Cold::Memory(mem));
+        self.emit(d, Some(generic::to_memory));
+        if let (MbarrierOp::Test { .. }, Some(p)) = (kind, dest) {
+            // Whoever has to arrive runs before the next test.
+            let mut d = self.blank();
+            d.f = generic::pause_unless;
+            d.a = p.at;
+            self.emit(d, None);
+            self.known.clear();
+        }
+        Ok(())
+    }
+
+    /// `cp.async.mbarrier.arrive`.
+    pub(super) fn copy_arrive(&mut self) -> Result<()> {
+        let i = self.instr();
+        let arrive = MbarrierOp::Arrive { drop: false };
+        let mut mem = self.mbarrier_op(arrive, &i.operands[0], None)?;
+        mem.b = Some(self.frame.constant(Kind::W32, 1));
+        // Without `.noinc` the pending count is raised first: nothing changes in the end.
+        self.emit_cold(Cold::CopyArrive(i.mods.noinc.then(|| Box::new(mem))));
+        Ok(())
     }
 
     pub(super) fn atomic(&mut self) -> Result<()> {

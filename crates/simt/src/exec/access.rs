@@ -4,9 +4,10 @@
 
 use assay_ptx::{AtomOp, Space, Ty};
 
+use super::mbarrier;
 use super::paged::{Site, wrap_note};
 use super::{Exec, Step};
-use crate::code::{Cold, Kind, MemKind, MemOp};
+use crate::code::{Cold, Kind, MbarrierOp, MemKind, MemOp};
 use crate::decode::PARAM_WINDOW;
 use crate::findings::{AccessKind, Finding, FindingKind, FindingSpace, OtherAccess};
 use crate::handlers::generic::{get, put};
@@ -293,6 +294,25 @@ impl Exec<'_> {
                         let v = unsafe { get(&self.blocks[slot].warps[wi].w, *source, k) };
                         self.poke(slot, wi, k, step(places[k], j, size), size, v);
                     }
+                }
+            }
+            MemKind::Mbarrier(barrier) => {
+                for k in 0..LANES {
+                    if mask >> k & 1 == 0 {
+                        continue;
+                    }
+                    let old = self.peek(slot, wi, k, places[k], size);
+                    let w = &self.blocks[slot].warps[wi].w;
+                    // SAFETY: operand and destination belong to the current frame.
+                    let new = unsafe {
+                        let operand = op.b.map_or(0, |s| get(w, s, k));
+                        let (new, result) = mbarrier::apply(barrier, old, operand);
+                        if let Some(Some(dest)) = op.data.first() {
+                            put(w, *dest, k, result);
+                        }
+                        new
+                    };
+                    self.poke(slot, wi, k, places[k], size, new);
                 }
             }
             MemKind::Atomic(atom) => {
@@ -661,7 +681,8 @@ pub(super) fn access_kind(op: &MemOp) -> AccessKind {
     match op.kind {
         MemKind::Load => AccessKind::Read,
         MemKind::Store => AccessKind::Write,
-        MemKind::Atomic(_) => AccessKind::Atomic,
+        MemKind::Mbarrier(MbarrierOp::Init | MbarrierOp::Inval) => AccessKind::Write,
+        MemKind::Atomic(_) | MemKind::Mbarrier(_) => AccessKind::Atomic,
     }
 }
 

@@ -112,6 +112,7 @@ impl Exec<'_> {
         }
         let w = &mut block.warps[wi].w;
         w.fuel = quantum;
+        w.paused = false;
         loop {
             self.now += 1;
             block.convoy.riders[wi].ran = self.now;

@@ -6,8 +6,8 @@
 
 use super::access::Place;
 use super::paged::Site;
-use super::{Exec, Step};
-use crate::code::{CopyOp, MemOp};
+use super::{Exec, Step, mbarrier};
+use crate::code::{CopyOp, MbarrierOp, MemOp};
 use crate::findings::AccessKind;
 use crate::handlers::generic::get;
 use crate::sanitize::{Access, CopyPhase, Where};
@@ -139,6 +139,47 @@ impl Exec<'_> {
             self.poke_bytes(slot, wi, usize::from(c.lane), Place::Shared(c.to), &c.bytes[..size]);
         }
         Step::Go(at + 1)
+    }
+
+    /// `cp.async.mbarrier.arrive`: taken as a wait, which the asynchronous arrival may be as well.
+    pub(super) fn copy_arrive(
+        &mut self,
+        slot: usize,
+        wi: usize,
+        fi: usize,
+        ci: u32,
+        at: u32,
+        op: Option<&MemOp>,
+    ) -> Step {
+        let step = self.copy_wait(slot, wi, fi, at, None);
+        let Some(op) = op else { return step };
+        let mask = self.blocks[slot].warps[wi].fragments[fi].mask;
+        for k in 0..LANES {
+            if mask >> k & 1 == 0 {
+                continue;
+            }
+            let address = self.copy_address(slot, wi, k, op);
+            match self.resolve(slot, wi, op, address, 8) {
+                Ok(place) => {
+                    let mut places = [Place::NOWHERE; LANES];
+                    places[k] = place;
+                    if self.san.is_some() {
+                        self.detect(slot, wi, ci, at, op, 1 << k, &places, 8);
+                    }
+                    let mut bytes = [0; 8];
+                    self.peek_bytes(slot, wi, k, place, &mut bytes);
+                    let arrive = MbarrierOp::Arrive { drop: false };
+                    let (new, _) = mbarrier::apply(arrive, u64::from_le_bytes(bytes), 1);
+                    self.poke_bytes(slot, wi, k, place, &new.to_le_bytes());
+                }
+                Err(why) => {
+                    let f = self.refusal(slot, wi, k, ci, at, op, address, 8, &why);
+                    self.fault(slot, f);
+                    return Step::Ended;
+                }
+            }
+        }
+        step
     }
 
     /// Shows a copy's write to the detectors; a finding is at the copy, not at its wait.

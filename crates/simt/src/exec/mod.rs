@@ -15,6 +15,7 @@ mod collective;
 mod convoy;
 mod copies;
 mod matrix;
+pub(crate) mod mbarrier;
 mod paged;
 pub(crate) mod rng;
 pub(crate) mod state;
@@ -396,6 +397,7 @@ impl Exec<'_> {
         }
         let quantum = self.quantum();
         self.blocks[slot].warps[wi].w.fuel = quantum;
+        self.blocks[slot].warps[wi].w.paused = false;
         self.turn_from(slot, wi, quantum, false, None)
     }
 
@@ -550,7 +552,8 @@ impl Exec<'_> {
         }
         let ws = &mut self.blocks[slot].warps[wi];
         let used = (quantum - ws.w.fuel).max(0) as u64;
-        ws.stale_turns = if over && ws.w.fuel <= 0 { ws.stale_turns + 1 } else { 0 };
+        let waits = ws.w.fuel <= 0 || ws.w.paused;
+        ws.stale_turns = if over && waits { ws.stale_turns + 1 } else { 0 };
         ws.w.clock = ws.w.clock.wrapping_add(used);
         self.spend(used);
         ran
@@ -594,6 +597,7 @@ impl Exec<'_> {
             Cold::Warp(op) => self.warp_op(slot, wi, fi, ci, at, op),
             Cold::Copy(op) => self.copy(slot, wi, fi, ci, at, op),
             Cold::CopyCommit => self.copy_commit(slot, wi, fi, at),
+            Cold::CopyArrive(op) => self.copy_arrive(slot, wi, fi, ci, at, op.as_deref()),
             Cold::CopyWait(left) => self.copy_wait(slot, wi, fi, at, *left),
             Cold::Brx { index, targets } => self.brx(slot, wi, fi, ci, at, *index, targets),
             Cold::Fence { scope } => {

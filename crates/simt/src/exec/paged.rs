@@ -344,7 +344,8 @@ impl Exec<'_> {
                     self.memory.regions[r.region].write(r.offset, &bytes[range(&r)]);
                 }
             }
-            MemKind::Store | MemKind::Atomic(_) => return false,
+            // Barrier objects lie in shared memory.
+            MemKind::Store | MemKind::Atomic(_) | MemKind::Mbarrier(_) => return false,
         }
         true
     }

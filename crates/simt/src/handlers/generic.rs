@@ -202,7 +202,17 @@ pub(crate) unsafe fn pause(w: &mut Warp, d: &Decoded) -> *const Decoded {
     // SAFETY: the decoder puts no such instruction last.
     w.at = unsafe { next(d) };
     w.event = Event::Yield;
+    w.paused = true;
     std::ptr::null()
+}
+
+/// As [`pause`], unless the predicate `a` holds in all active lanes: behind a test that a loop repeats until it holds.
+///
+/// # Safety
+/// As for every handler.
+pub(crate) unsafe fn pause_unless(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: a predicate of the decoder's; it puts no such instruction last.
+    unsafe { if w.mask & !w.pred(d.a) == 0 { next(d) } else { pause(w, d) } }
 }
 
 /// Does nothing.

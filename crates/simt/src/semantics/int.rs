@@ -166,6 +166,10 @@ pub(crate) fn build(i: &Instr) -> Option<Scalar> {
                 (if left { both << n >> 32 } else { both >> n }) & 0xffff_ffff
             })
         }
+        // The state that an arrival gave: see `crate::exec::mbarrier`.
+        Op::MbarrierPendingCount => {
+            Scalar::new(Ty::U32, &[Ty::B64], |[a, ..]| crate::exec::mbarrier::pending(a))
+        }
         Op::Popc => Scalar::new(Ty::U32, &[ty], |[a, ..]| u64::from(a.count_ones())),
         Op::Clz => Scalar::new(Ty::U32, &[ty], move |[a, ..]| u64::from(a.leading_zeros()) - (64 - bits)),
         Op::Brev => Scalar::new(ty, &[ty], move |[a, ..]| a.reverse_bits() >> (64 - bits)),

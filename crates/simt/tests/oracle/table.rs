@@ -49,6 +49,9 @@ pub fn elsewhere(op: Op) -> Option<&'static str> {
         Op::Bra | Op::BrxIdx | Op::Call | Op::Ret | Op::Exit => "control",
         Op::Trap | Op::Brkpt | Op::Nanosleep | Op::Griddepcontrol => "control",
         Op::BarSync | Op::BarArrive | Op::BarRed | Op::BarWarpSync => "barriers",
+        Op::MbarrierInit | Op::MbarrierInval | Op::MbarrierArrive | Op::MbarrierArriveDrop => "barriers",
+        Op::MbarrierTestWait | Op::MbarrierTryWait | Op::MbarrierPendingCount => "barriers",
+        Op::CpAsyncMbarrierArrive => "memory",
         Op::BarrierClusterArrive | Op::BarrierClusterWait | Op::Membar | Op::Fence => "barriers",
         Op::Shfl | Op::Vote | Op::Match | Op::Redux | Op::Activemask | Op::ElectSync => {
             "operations of a warp: testdata/ptx/pass/warp"
