@@ -36,7 +36,7 @@ const TEXT: &str = r#"
 }
 .visible .entry bad(.param .u64 x)
 {
-    cp.async.commit_group;
+    barrier.cluster.arrive.aligned;
     ret;
 }
 "#;
@@ -74,7 +74,7 @@ fn one_unsupported_kernel_does_not_take_the_others_down() {
     assert!(l.check("copy").is_ok());
     let e = l.check("bad").unwrap_err();
     assert!(
-        matches!(&e, LoadError::Unsupported { spelling, .. } if spelling == "cp.async.commit_group"),
+        matches!(&e, LoadError::Unsupported { spelling, .. } if spelling == "barrier.cluster.arrive.aligned"),
         "{e}"
     );
     assert!(matches!(l.check("none"), Err(LoadError::UnknownKernel { .. })));
@@ -150,14 +150,14 @@ fn limits_of_memory_and_contents_are_errors() {
 
 #[test]
 fn a_budget_counts_over_all_launches() {
-    let mut s = Session::new(loaded(), Options { instruction_budget: 200, ..Options::default() });
+    let mut s = Session::new(loaded(), Options { instruction_budget: 250, ..Options::default() });
     let x = s.alloc(BufferSpec::new("x", 1024, Role::Scratch, DType::F32, Init::Uninit)).unwrap();
     let y = s.alloc(BufferSpec::new("y", 1024, Role::Output, DType::F32, Init::Uninit)).unwrap();
     let first = copy(&mut s, x, y, 256);
     assert_eq!((first.status, first.instructions), (Status::Ok, s.instructions()));
     let second = copy(&mut s, x, y, 256);
     assert_eq!(second.status, Status::Exhausted);
-    assert!(second.reason.unwrap().contains("200"));
+    assert!(second.reason.unwrap().contains("250"));
 }
 
 #[test]
