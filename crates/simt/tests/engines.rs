@@ -45,7 +45,7 @@ fn words(random: &mut Random, bytes: usize) -> Vec<u8> {
         let h = random.next();
         let word: u32 = match kind {
             0 => (h as u32) % 64,
-            1 if h % 16 == 0 => random.pick(&[
+            1 if h.is_multiple_of(16) => random.pick(&[
                 0x7fc0_0001,
                 0xffff_ffff,
                 0x7f80_0000,
@@ -85,7 +85,7 @@ fn launch(module: &assay_ptx::Module, kernel: &str, random: &mut Random) -> Laun
             v
         };
         args.push(match p.size_bytes {
-            8 if !p.is_array && random.next() % 8 != 0 => {
+            8 if !p.is_array && !random.next().is_multiple_of(8) => {
                 let bytes = random.pick(&[64, 1024, 4096, 16_384]);
                 Ok(words(random, bytes))
             }
