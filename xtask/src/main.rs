@@ -1,5 +1,6 @@
 //! Developer tasks: `cargo xtask check` (documents agree with the tree), `cargo xtask bless` (rewrite snapshots),
-//! `cargo xtask shipped RUN` (the default audit in RUN selects the suites that ship).
+//! `cargo xtask shipped RUN` (the default audit in RUN selects the suites that ship), `cargo xtask fuzz --minutes N [--seed S]`
+//! (the fuzz targets as seeded tests).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,8 +15,9 @@ fn main() -> ExitCode {
         "check" => check(),
         "bless" => bless(),
         "shipped" => shipped(std::env::args().nth(2)),
+        "fuzz" => fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
-            eprintln!("usage: cargo xtask check | bless | shipped RUN");
+            eprintln!("usage: cargo xtask check | bless | shipped RUN | fuzz --minutes N [--seed S]");
             return ExitCode::from(2);
         }
     };
@@ -94,6 +96,32 @@ fn bless() -> anyhow::Result<()> {
         .status()?;
     if !status.success() {
         bail!("the tests failed; what could be written is written");
+    }
+    Ok(())
+}
+
+/// Runs the seeded fuzz targets for so many minutes, from a case that the clock chooses unless one is given. A failure
+/// names its case.
+fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
+    let value = |name: &str| {
+        let at = arguments.iter().position(|a| a == name);
+        at.and_then(|k| arguments.get(k + 1))
+    };
+    let minutes: f64 = value("--minutes").context("say how long: `--minutes N`")?.parse()?;
+    let seed = match value("--seed") {
+        Some(s) => s.parse::<u64>()?,
+        // Less than 2^40, so that runs do not begin where others end.
+        None => std::time::UNIX_EPOCH.elapsed()?.as_millis() as u64 & ((1 << 40) - 1),
+    };
+    println!("fuzzing for {minutes} minutes from case {seed}");
+    let status = Command::new("cargo")
+        .args(["test", "--release", "--quiet", "--package", "assay-fuzzing", "--tests", "--", "--nocapture"])
+        .env("ASSAY_FUZZ_SECONDS", (minutes * 60.0).to_string())
+        .env("ASSAY_FUZZ_SEED", seed.to_string())
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("a target failed; its message has the case to replay with `--seed`");
     }
     Ok(())
 }

@@ -274,4 +274,55 @@ mod tests {
         let shown = ArgSpec::parse("x=f99[3]:zeros").unwrap_err().to_string();
         assert!(shown.ends_with("x=f99[3]:zeros\n    ^"), "{shown}");
     }
+
+    #[test]
+    fn any_text_is_an_argument_or_an_error_within_it() {
+        const SEEDS: &[&str] = &[
+            "x=f32[64,1024]:uniform(-1,1,seed=7)",
+            "n=i32:1024",
+            "a=@file.safetensors#a",
+            "p=&x+16",
+            "s=bytes(00ff)",
+            "y=bf16[2,3]:list(1,2,3)",
+            "z=u64[5]:hash",
+        ];
+        const WORDS: &[&str] = &[
+            "=",
+            "[",
+            "]",
+            ":",
+            ",",
+            "(",
+            ")",
+            "&",
+            "+",
+            "@",
+            "#",
+            "null",
+            "bytes(",
+            "f16",
+            "0",
+            "-1",
+            "1e308",
+            "nan",
+            "18446744073709551616",
+            "99999999999",
+            "seed=",
+            "uninit",
+            "\u{e9}",
+            "\u{0}",
+            " ",
+        ];
+        let seeds: Vec<Vec<u8>> = SEEDS.iter().map(|s| s.as_bytes().to_vec()).collect();
+        for case in 0..5000 {
+            let choices = assay_fuzzing::seeded::random("arg_spec", case).bytes(100);
+            let mut choices = assay_fuzzing::choices::Choices::new(&choices);
+            let bytes = assay_fuzzing::text::edited(&mut choices, &seeds, WORDS);
+            let text = String::from_utf8_lossy(&bytes);
+            if let Err(e) = ArgSpec::parse(&text) {
+                assert!(e.at <= text.len(), "case {case}: {text}: {e:?}");
+                assert!(e.to_string().contains('^'), "case {case}: {text}");
+            }
+        }
+    }
 }

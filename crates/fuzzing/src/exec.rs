@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use assay_simt::{
-    Arg, Blocks, BufferSpec, Fill, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Role, Sanitize,
-    Schedule, Session, Status,
+    Arg, Blocks, BufferSpec, Engine, Fill, Init, LaunchSpec, Loaded, Memory, Options, Outcome, Role,
+    Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::DType;
 
@@ -135,7 +135,12 @@ fn difference(got: &Left, want: &Left) -> Option<String> {
 
 fn options(kind: Kind) -> Options {
     let budget = if kind == Kind::Wild { WILD_BUDGET } else { BUDGET };
-    Options { instruction_budget: budget, memory_cap_bytes: 64 << 20, ..Options::default() }
+    Options {
+        instruction_budget: budget,
+        memory_cap_bytes: 64 << 20,
+        engine: Engine::Interp,
+        ..Options::default()
+    }
 }
 
 /// Checks everything that must hold for a program.
@@ -200,7 +205,8 @@ pub fn check(program: &Program) -> Result<(), String> {
             if let Some(what) = difference(&ran.left, &first.left) {
                 return fail(format!("{name} handlers, {o:?}: {what}"));
             }
-            if *o == base && ran.outcome.instructions != first.outcome.instructions {
+            let alike = Options { engine: base.engine, ..o.clone() } == base;
+            if alike && ran.outcome.instructions != first.outcome.instructions {
                 return fail(format!("{name} handlers: another number of instructions"));
             }
         }
@@ -227,6 +233,10 @@ fn variants(base: &Options) -> Vec<Options> {
         Options { memory: Memory::Arena, fill: Fill::Nan, seed: 3, ..base.clone() },
         Options { schedule: Schedule::RunAhead, seed: 5, fill: Fill::Zeros, ..base.clone() },
         Options { schedule: Schedule::RunAhead, seed: 9, sanitize: Sanitize::ALL, ..base.clone() },
+        Options { schedule: Schedule::Shuffled, seed: 11, ..base.clone() },
+        Options { schedule: Schedule::Shuffled, seed: 12, sanitize: Sanitize::ALL, ..base.clone() },
+        Options { engine: Engine::Jit, ..base.clone() },
+        Options { engine: Engine::Jit, schedule: Schedule::RunAhead, memory: Memory::Arena, ..base.clone() },
     ]
 }
 

@@ -42,7 +42,7 @@ const MAX_HEADER_BYTES: u64 = 16 << 20;
 impl Roots {
     /// The compiler looks beside the including file first, then in the folders in order.
     fn find(&self, name: &str, beside: Option<&Path>) -> Option<Header> {
-        let given = |dir: &Path| Some(dir.join(name)).filter(|path| path.is_file()).map(Header::Given);
+        let given = |dir: &Path| Some(dir.join(name)).filter(|path| self.holds(path)).map(Header::Given);
         if let Some(found) = beside.and_then(given) {
             return Some(found);
         }
@@ -51,6 +51,13 @@ impl Roots {
             return Some(Header::Trusted);
         }
         self.given.iter().find_map(|dir| given(dir))
+    }
+
+    /// True for a file below one of the given folders; a link that leads out of them is none.
+    fn holds(&self, path: &Path) -> bool {
+        let Ok(real) = path.canonicalize() else { return false };
+        let within = |dir: &PathBuf| dir.canonicalize().is_ok_and(|dir| real.starts_with(dir));
+        real.is_file() && self.given.iter().any(within)
     }
 
     fn has(&self, name: &str) -> bool {

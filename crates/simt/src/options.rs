@@ -43,6 +43,10 @@ pub enum Schedule {
     Hardware,
     /// One warp runs until it blocks, in seeded order: races show.
     RunAhead,
+    /// For tests: at every turn and every choice another warp or divergent group of lanes, at random, for a few
+    /// instructions. A kernel without hazards gives the same under it.
+    #[doc(hidden)]
+    Shuffled,
 }
 
 /// Which detectors run beyond the bounds and alignment checks that always do.

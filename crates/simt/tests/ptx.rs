@@ -386,6 +386,28 @@ fn passing_cases_run_clean_and_give_their_memory() {
     });
 }
 
+/// The order in which divergent lanes and warps run decides nothing where no hazard is found.
+#[test]
+fn passing_cases_give_the_same_in_any_order_of_fragments_and_warps() {
+    let paths = cases("pass").into_iter().filter(|p| read_case(p).1.schedule.is_none()).collect();
+    each(paths, |path| {
+        let (text, case) = read_case(path);
+        let loaded = load(path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut first: Option<Vec<Vec<u8>>> = None;
+        for seed in 0..6 {
+            // The fill stays, in case it shows in what is not expected.
+            let base = Options { fill_seed: 1, ..options(&case, Schedule::Shuffled, seed) };
+            for sanitize in [base.sanitize, Sanitize::OFF] {
+                let what = format!("{} (seed {seed})", path.display());
+                let ran = run(&case, &loaded, Options { sanitize, ..base.clone() });
+                assert_eq!(ran.outcome.status, Status::Ok, "{what}: {:?}", ran.outcome);
+                check_buffers(&what, &case, &ran);
+                assert_eq!(first.get_or_insert_with(|| ran.buffers.clone()), &ran.buffers, "{what}");
+            }
+        }
+    });
+}
+
 #[test]
 fn failing_cases_report_what_their_comments_mark() {
     each(cases("fail"), |path| {

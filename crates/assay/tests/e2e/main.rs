@@ -5,6 +5,7 @@
 mod bad_input;
 mod checks;
 mod disk;
+mod hostile;
 mod huge;
 mod judging;
 mod lists;

@@ -186,6 +186,7 @@ impl Exec<'_> {
             }
             ws.w.phase = Phase::Fresh;
             ws.stale_turns = 0;
+            ws.yields = 0;
             ws.merge();
         }
         // Its lists serve the next time.

@@ -46,6 +46,8 @@ const TURN_AHEAD: i64 = 65_536;
 /// exhausted too. Less than the shortest kernels execute in ten blocks, so that no budget of a multiple of what a
 /// correct kernel needs is used up by it.
 const BLOCK_COST: u64 = 32;
+/// Turns in a row that a fragment may end of itself while others of its warp could run.
+const MOST_YIELDS: u32 = 32;
 /// Printed text kept per launch.
 const PRINTF_LINES: usize = 10_000;
 const PRINTF_BYTES: usize = 1 << 20;
@@ -140,7 +142,7 @@ impl Exec<'_> {
                 }
             }
             let mut order: Vec<u32> = (0..self.blocks.len() as u32).collect();
-            if self.options.schedule == Schedule::RunAhead {
+            if self.options.schedule != Schedule::Hardware {
                 self.rng.shuffle(&mut order);
             }
             let mut any = false;
@@ -274,10 +276,15 @@ impl Exec<'_> {
 
     /// Some rounds of a block, until it is done or its share is over.
     fn rounds(&mut self, slot: usize) {
-        self.form_convoy(slot);
+        if self.options.schedule != Schedule::Shuffled {
+            self.form_convoy(slot);
+        }
         for _ in 0..ROUNDS {
             let mut ran = false;
             let mut contended = false;
+            if self.options.schedule == Schedule::Shuffled {
+                self.rng.shuffle(&mut self.blocks[slot].order);
+            }
             for k in 0..self.blocks[slot].order.len() {
                 let wi = self.blocks[slot].order[k] as usize;
                 ran |= if self.blocks[slot].convoy.riders.is_empty() {
@@ -407,6 +414,7 @@ impl Exec<'_> {
         match self.options.schedule {
             Schedule::Hardware => TURN + (self.rng.next() & 63) as i64,
             Schedule::RunAhead => TURN_AHEAD,
+            Schedule::Shuffled => 1 + self.rng.below(64) as i64,
         }
     }
 
@@ -431,7 +439,11 @@ impl Exec<'_> {
                 break;
             }
             resumed = false;
-            let Some(fi) = ws.pick() else { break };
+            let picked = match self.options.schedule {
+                Schedule::Hardware | Schedule::RunAhead => ws.pick(),
+                Schedule::Shuffled => ws.pick_any(&mut self.rng),
+            };
+            let Some(fi) = picked else { break };
             ran = true;
             self.now += 1;
             ws.fragments[fi].ran = self.now;
@@ -553,7 +565,14 @@ impl Exec<'_> {
         let ws = &mut self.blocks[slot].warps[wi];
         let used = (quantum - ws.w.fuel).max(0) as u64;
         let waits = ws.w.fuel <= 0 || ws.w.paused;
-        ws.stale_turns = if over && waits { ws.stale_turns + 1 } else { 0 };
+        let crowded = ws.fragments.len() > 1;
+        if over && waits {
+            ws.stale_turns += 1;
+        } else {
+            // A fragment that gives way to other warps at every turn must not keep the others from theirs.
+            ws.yields = if over && crowded { ws.yields.saturating_add(1) } else { 0 };
+            ws.stale_turns = if ws.yields > MOST_YIELDS { 2 } else { 0 };
+        }
         ws.w.clock = ws.w.clock.wrapping_add(used);
         self.spend(used);
         ran

@@ -3,6 +3,7 @@
 use assay_ptx::Special;
 
 use super::copies::Pending;
+use super::rng::Rng;
 use crate::code::{Code, Kernel, Kind};
 use crate::memory::Bytes;
 use crate::warp::{LANES, Phase, Warp};
@@ -55,6 +56,8 @@ pub(crate) struct WarpState {
     pub(crate) local: Bytes,
     /// Turns that ended for lack of fuel in a row: after a few the oldest fragment runs instead of the first.
     pub(crate) stale_turns: u32,
+    /// Turns in a row that ended, with fuel left, while the warp had several fragments.
+    pub(crate) yields: u32,
     /// Where lanes last exited: line.
     pub(crate) exit_line: u32,
     /// The entry's frame as the first block had it, where a register may be read before it is written.
@@ -280,6 +283,7 @@ impl WarpState {
             exists: 0,
             local: Bytes::zeroed(0),
             stale_turns: 0,
+            yields: 0,
             exit_line: 0,
             image: Vec::new(),
             filled: false,
@@ -294,6 +298,7 @@ impl WarpState {
         self.live = mask;
         self.exists = mask;
         self.stale_turns = 0;
+        self.yields = 0;
         self.exit_line = 0;
         self.copies.clear();
         self.groups = [0; LANES];
@@ -383,6 +388,14 @@ impl WarpState {
             let f = &self.fragments[*i];
             (u32::MAX - self.frames[f.frame as usize].depth, f.pc)
         })
+    }
+
+    /// Any fragment that can run.
+    pub(crate) fn pick_any(&self, rng: &mut Rng) -> Option<usize> {
+        let ready: Vec<usize> =
+            (0..self.fragments.len()).filter(|i| self.fragments[*i].state == State::Ready).collect();
+        let n = rng.below(ready.len().max(1) as u64);
+        ready.get(n as usize).copied()
     }
 }
 
