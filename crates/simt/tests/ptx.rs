@@ -389,7 +389,12 @@ fn passing_cases_run_clean_and_give_their_memory() {
 /// The order in which divergent lanes and warps run decides nothing where no hazard is found.
 #[test]
 fn passing_cases_give_the_same_in_any_order_of_fragments_and_warps() {
-    let paths = cases("pass").into_iter().filter(|p| read_case(p).1.schedule.is_none()).collect();
+    // `activemask` tells the order itself.
+    let orderless = |p: &PathBuf| {
+        let (text, case) = read_case(p);
+        case.schedule.is_none() && !text.contains("activemask")
+    };
+    let paths = cases("pass").into_iter().filter(orderless).collect();
     each(paths, |path| {
         let (text, case) = read_case(path);
         let loaded = load(path, &text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
