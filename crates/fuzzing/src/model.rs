@@ -439,7 +439,7 @@ impl Machine<'_> {
         let (size, area, id) = (a.bytes(), a.area(), self.id(t));
         let at = match a.offset {
             Offset::Constant(k) => k,
-            Offset::Stride => id * size & (area - size),
+            Offset::Stride => (id * size) & (area - size),
             Offset::Reg(r, false) => frame.get(r) as usize & (area - size),
             Offset::Reg(r, true) => (frame.get(r) as usize & (area / 2 - size)) + area / 2,
         };

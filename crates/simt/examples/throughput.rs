@@ -60,6 +60,9 @@ struct Launch {
     args: Vec<Value>,
 }
 
+/// The largest error of an output.
+type Check = Box<dyn Fn(&[f32]) -> f64>;
+
 /// A kernel with its data. The last buffer is the output.
 struct Case {
     name: &'static str,
@@ -71,7 +74,7 @@ struct Case {
     flops: Option<f64>,
     elements: usize,
     /// Largest error of an output.
-    error: Box<dyn Fn(&[f32]) -> f64>,
+    error: Check,
 }
 
 fn matmul(n: usize) -> Case {

@@ -770,6 +770,26 @@ pub(crate) fn atomic(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64, global: bool)
     }
 }
 
+/// The runs of bytes that an access of `total` bytes uses: offset and length.
+fn used_runs(used: u32, total: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if used == u32::MAX {
+            let all = (at < total).then_some((at, total));
+            at = total;
+            return all;
+        }
+        let rest = u64::from(used).checked_shr(at as u32).unwrap_or(0);
+        if rest == 0 {
+            return None;
+        }
+        let from = at.saturating_add(u64::from(rest.trailing_zeros()));
+        let len = u64::from((u64::from(used) >> from).trailing_ones());
+        at = from.saturating_add(len);
+        Some((from, len))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -792,24 +812,4 @@ mod tests {
         assert_eq!(go(AtomOp::Add, Ty::F16x2, 0x3c00_3c00, 0x3c00_4000, 0), 0x4000_4200);
         assert_eq!(go(AtomOp::Add, Ty::U64, u64::MAX, 2, 0), 1);
     }
-}
-
-/// The runs of bytes that an access of `total` bytes uses: offset and length.
-fn used_runs(used: u32, total: u64) -> impl Iterator<Item = (u64, u64)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        if used == u32::MAX {
-            let all = (at < total).then_some((at, total));
-            at = total;
-            return all;
-        }
-        let rest = u64::from(used).checked_shr(at as u32).unwrap_or(0);
-        if rest == 0 {
-            return None;
-        }
-        let from = at.saturating_add(u64::from(rest.trailing_zeros()));
-        let len = u64::from((u64::from(used) >> from).trailing_ones());
-        at = from.saturating_add(len);
-        Some((from, len))
-    })
 }

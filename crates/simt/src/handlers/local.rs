@@ -3,6 +3,7 @@
 //! Word `w` of lane `k` lies at `(32 * w + k) * 4`, so that a place which all lanes address alike, as spilled registers
 //! and arrays with a common index are, is one row per word. Lanes that differ are done one after the other. Anything
 //! outside, misaligned or of another size ends in [`Event::Memory`] before anything is changed.
+#![allow(clippy::needless_range_loop, reason = "lanes index several arrays at once")]
 
 use crate::cpu::Variant;
 use crate::memory::OFFSET_MASK;

@@ -48,7 +48,7 @@ fn shifted(v: &[u32; LANES], from: usize, within: u32) -> ([u32; LANES], u32) {
     around[LANES..].copy_from_slice(v);
     let mut out = [0u32; LANES];
     for k in 0..LANES {
-        out[k] = if within >> k & 1 != 0 { around[(from & LANES - 1) + k] } else { v[k] };
+        out[k] = if within >> k & 1 != 0 { around[(from & (LANES - 1)) + k] } else { v[k] };
     }
     (out, within)
 }
