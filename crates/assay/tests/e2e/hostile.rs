@@ -67,7 +67,7 @@ fn files_that_are_no_text_or_too_long_are_refused() {
     for name in ["long.cu", "long.ptx"] {
         run(&write(dir.path(), name, &long), "k", &[]).exits(2).says(&["bytes"]);
     }
-    let name = format!("int {} = b;\n{kernel}", "a".repeat(3_000_000));
+    let name = format!("__device__ int {} = b;\n{kernel}", "a".repeat(3_000_000));
     run(&write(dir.path(), "name.cu", name.as_bytes()), "k", &[]).exits(2);
 }
 
