@@ -435,7 +435,6 @@ fn each_word(offset: u64, size: u64, mut f: impl FnMut(usize, u64)) {
 }
 
 #[cfg(test)]
-#[expect(clippy::arithmetic_side_effects, reason = "small numbers of the tests")]
 mod tests {
     use assay_tensor::{DType, Generator};
 
