@@ -9,6 +9,7 @@ op! {
     /// Ones with the shape and the kind of elements of `input`.
     ///
     /// Shapes: any, kept.
+    /// Errors: an input that is no tensor.
     /// Source: `torch.ones_like`.
     "ones_like", eval, [Param::tensor("input")]
 }

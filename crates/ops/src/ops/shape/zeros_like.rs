@@ -9,6 +9,7 @@ op! {
     /// Zeros with the shape and the kind of elements of `input`.
     ///
     /// Shapes: any, kept.
+    /// Errors: an input that is no tensor.
     /// Source: `torch.zeros_like`.
     "zeros_like", eval, [Param::tensor("input")]
 }
