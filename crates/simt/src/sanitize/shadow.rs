@@ -309,10 +309,17 @@ impl View {
                 bad |= foreign | u32::from(x & (FULL | WIDE) != FULL);
                 let old = *rd.add(j);
                 let here = old & !0xfff == key;
-                let others = if old & THREAD == t { 0 } else { MANY };
-                *rd.add(j) = if here { old | others } else { key | t };
-                *site.add(j) = r.site;
-                *last.add(j) = t;
+                // The last reader that is not the first: both are what a write has to be ordered behind.
+                let again = here & (old & THREAD == t);
+                *rd.add(j) = if again {
+                    old
+                } else if here {
+                    old | MANY
+                } else {
+                    key | t
+                };
+                *site.add(j) = if again { *site.add(j) } else { r.site };
+                *last.add(j) = if again { *last.add(j) } else { t };
             }
         }
         bad == 0
@@ -354,10 +361,15 @@ impl View {
                 bad |= foreign | u32::from(x & (FULL | WIDE) != FULL);
                 let old = *self.read.add(at);
                 let here = old & !0xfff == key;
+                let again = here && old & THREAD == r.thread && many == 0;
                 let others = if old & THREAD == r.thread { many } else { MANY };
                 *self.read.add(at) = if here { old | others } else { key | r.thread | many };
-                *self.read_site.add(at) = r.site;
-                *self.last.add(at) = r.thread + r.lanes - 1;
+                if !again {
+                    *self.read_site.add(at) = r.site;
+                    // If that is the first reader, lane 0 is another one.
+                    let end = r.thread + r.lanes - 1;
+                    *self.last.add(at) = if here && old & THREAD == end { r.thread } else { end };
+                }
             }
         }
         bad == 0
@@ -440,9 +452,16 @@ impl View {
                 let old = *g.read.add(at + j);
                 let fresh = old == 0
                     || (old & u64::from(MANY) == 0 && old >> 32 == self.block && old & !0xfff != head);
-                let others = if old & !u64::from(MANY) == head | t { many } else { u64::from(MANY) };
-                *g.read.add(at + j) = if fresh { head | t | many } else { old | others };
-                *g.last.add(at + j) = head | (t + if same { u64::from(r.lanes) - 1 } else { 0 });
+                let first = old >> 32 == self.block && old & u64::from(THREAD) == t;
+                if first && !fresh && many == 0 {
+                    // The first reader again. The last one that is another stays: a write has to be ordered behind both.
+                    *g.read.add(at + j) = head | t | (old & u64::from(MANY));
+                    continue;
+                }
+                *g.read.add(at + j) = if fresh { head | t | many } else { old | u64::from(MANY) };
+                let end = head | (t + if same { u64::from(r.lanes) - 1 } else { 0 });
+                // Where the last lane was the first reader, lane 0 is another.
+                *g.last.add(at + j) = if !fresh && old & !u64::from(MANY) == end { head | t } else { end };
                 *g.read_site.add(at + j) = r.site;
             }
             bad == 0
