@@ -227,6 +227,13 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    /// An integer where the value is whole, as dims are.
+    pub fn from_whole(x: f64) -> Scalar {
+        // 2^53: up to here every whole float is exactly that integer.
+        let whole = x.trunc() == x && x.abs() <= 9_007_199_254_740_992.0;
+        if whole { Scalar::Int(x as i64) } else { Scalar::Float(x) }
+    }
+
     /// As a float.
     pub fn to_f64(self) -> f64 {
         match self {

@@ -5,6 +5,9 @@
 //! variants differ only in rounding; [`Variant::truth`] is the float64 value, [`Variant::official`] what a float32
 //! PyTorch model gives up to rounding, [`Variant::ensemble`] the spread that a correct kernel may show.
 //!
+//! [`Program::evaluate`] gives whole outputs; [`sampled::Sampling`] gives boxes of outputs whose tensors need never be
+//! held, the same bits.
+//!
 //! Results are the same bits on every host, whatever its vector width: no host math library, no reordering beyond
 //! the stated order, single-rounded contraction in hardware or software alike.
 //!
@@ -26,7 +29,7 @@
 //! ```
 //!
 //! What it misses: half-precision arithmetic (f16 and bf16 inputs are converted and then computed in the variant's
-//! precision), integer matrix products, evaluation at sampled output indices, gradients.
+//! precision), integer matrix products, gradients.
 
 pub mod array;
 pub mod error;
@@ -36,6 +39,7 @@ pub mod op;
 pub mod ops;
 pub mod order;
 pub mod real;
+pub mod sampled;
 pub mod simd;
 pub mod variant;
 

@@ -1,85 +1,14 @@
 //! Every case in `golden/*.safetensors` (made by PyTorch, see `golden/make_golden.py`), through the language, in
 //! float64 and float32. Files and cases are discovered.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+mod common;
 
-use assay_ops::{OPS, Precision, Program, Variant};
+use assay_ops::{OPS, Precision, Variant};
 use assay_tensor::{Tensor, safetensors_io};
+use common::{cases, golden_files, parse};
 
 /// A float64 result may differ from PyTorch's by this much relative to the output's largest magnitude.
 const F64_TOLERANCE: f64 = 1e-12;
-
-struct Case {
-    name: String,
-    program: String,
-    scalars: BTreeMap<String, f64>,
-    outputs: Vec<String>,
-    ulp32: f64,
-    inputs: BTreeMap<String, Tensor>,
-    f64: BTreeMap<String, Tensor>,
-    f32: BTreeMap<String, Tensor>,
-}
-
-fn golden_files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|p| p.extension().is_some_and(|e| e == "safetensors"))
-        .collect();
-    files.sort();
-    assert!(!files.is_empty());
-    files
-}
-
-fn cases(path: &Path) -> Vec<Case> {
-    let bytes = std::fs::read(path).unwrap();
-    let (_, metadata) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
-    let listed = metadata.metadata().as_ref().unwrap()["cases"].clone();
-    let listed: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
-    let tensors = safetensors_io::read(path).unwrap();
-    let family = path.file_stem().unwrap().to_string_lossy().into_owned();
-    let part = |case: &str, part: &str| -> BTreeMap<String, Tensor> {
-        let prefix = format!("{case}/{part}/");
-        tensors
-            .iter()
-            .filter_map(|(k, t)| k.strip_prefix(&prefix).map(|n| (n.to_owned(), t.clone())))
-            .collect()
-    };
-    listed
-        .into_iter()
-        .map(|c| {
-            let name = c["name"].as_str().unwrap();
-            Case {
-                inputs: part(name, "in"),
-                f64: part(name, "f64"),
-                f32: part(name, "f32"),
-                program: c["program"].as_str().unwrap().to_owned(),
-                scalars: c["scalars"]
-                    .as_object()
-                    .unwrap()
-                    .iter()
-                    .map(|(k, v)| (k.clone(), v.as_f64().unwrap()))
-                    .collect(),
-                outputs: c["outputs"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .map(|v| v.as_str().unwrap().to_owned())
-                    .collect(),
-                ulp32: c["ulp32"].as_f64().unwrap(),
-                name: format!("{family}/{name}"),
-            }
-        })
-        .collect()
-}
-
-fn parse(case: &Case) -> Program {
-    let inputs: Vec<&str> = case.inputs.keys().map(String::as_str).collect();
-    let scalars: Vec<&str> = case.scalars.keys().map(String::as_str).collect();
-    Program::parse(&case.program, &inputs, &scalars).unwrap_or_else(|e| panic!("{}: {e}", case.name))
-}
 
 /// Where and how `got` leaves the tolerance, if it does.
 fn mismatch(got: &Tensor, want: &Tensor, tolerance: f64) -> Option<String> {

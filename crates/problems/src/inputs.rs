@@ -20,133 +20,176 @@ const PARAM_NOISE: f64 = 0.5;
 /// The stream of the one magnitude that `loguniform` draws; no tensor has this number.
 const MAGNITUDE_STREAM: u64 = u64::MAX;
 
+/// One input of a recipe as a function of its index: whole or in part, without the rest.
+#[derive(Clone, Debug)]
+pub struct InputValues {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first.
+    pub shape: Vec<u64>,
+    maker: Maker,
+    structure: Option<Structure>,
+}
+
+/// How an element is made, before it is rounded to its dtype.
+#[derive(Clone, Debug)]
+enum Maker {
+    /// By a recipe, times its scale.
+    Recipe(Source),
+    /// By the initialiser.
+    Init(Values, Stream),
+    /// By the initialiser, with noise.
+    Noisy(Values, Stream, Stream),
+}
+
+impl Maker {
+    fn at(&self, i: u64) -> f64 {
+        match self {
+            Maker::Recipe(source) => source.at(i) * source.scale,
+            Maker::Init(init, main) => init.at(main, i),
+            Maker::Noisy(init, main, extra) => init.at(main, i) + PARAM_NOISE * extra.normal_at(i),
+        }
+    }
+
+    /// Stream, lower bound, width and factor, where the values are uniform from one stream and nothing else.
+    fn uniform(&self) -> Option<(&Stream, f64, f64, f64)> {
+        match self {
+            Maker::Recipe(source) => {
+                source.uniform().map(|(lo, width)| (&source.main, lo, width, source.scale))
+            }
+            Maker::Init(Values::Uniform(lo, hi), main) => Some((main, *lo, hi - lo, 1.0)),
+            Maker::Init(..) | Maker::Noisy(..) => None,
+        }
+    }
+}
+
+impl InputValues {
+    /// Writes elements `first`, `first + 1`, … into `out`, which holds a whole number of them, little-endian.
+    pub fn fill(&self, first: u64, out: &mut [u8]) {
+        let size = usize::try_from(self.dtype.size_bytes()).unwrap_or(1);
+        let places = (first..).zip(out.chunks_exact_mut(size));
+        match (self.structure, self.maker.uniform()) {
+            (Some(structure), _) => {
+                places.for_each(|(i, place)| write_element(self.dtype, self.structured(structure, i), place));
+            }
+            // Four to a block of the stream; the bits are those of `uniform_at`.
+            (None, Some((stream, lo, width, scale))) => {
+                let (mut at, mut block) = (first / 4, stream.block(first / 4));
+                for (i, place) in places {
+                    if i / 4 != at {
+                        (at, block) = (i / 4, stream.block(i / 4));
+                    }
+                    let v = (lo + width * f64::from(unit(block[(i % 4) as usize]))) * scale;
+                    match <&mut [u8; 4]>::try_from(&mut *place) {
+                        Ok(place) if self.dtype == DType::F32 => *place = (v as f32).to_le_bytes(),
+                        _ => write_element(self.dtype, v, place),
+                    }
+                }
+            }
+            (None, None) => places.for_each(|(i, place)| write_element(self.dtype, self.maker.at(i), place)),
+        }
+    }
+
+    /// An element of a matrix of that structure. A mean is rounded to float32 before it is rounded to the
+    /// dtype.
+    fn structured(&self, structure: Structure, i: u64) -> f64 {
+        let [.., rows, columns] = self.shape[..] else { return self.maker.at(i) };
+        let (matrix, columns) = (rows.saturating_mul(columns).max(1), columns.max(1));
+        let (row, column) = (i % matrix / columns, i % columns);
+        match structure {
+            Structure::Upper if column < row => 0.0,
+            Structure::Lower if column > row => 0.0,
+            Structure::Upper | Structure::Lower => self.maker.at(i),
+            Structure::Symmetric => {
+                let mirror = i - i % matrix + column * columns + row;
+                let stored = |i: u64| match self.dtype {
+                    DType::F32 => self.maker.at(i) as f32,
+                    dtype => {
+                        let mut one = Tensor { dtype, shape: Vec::new(), data: vec![0; 8] };
+                        let size = usize::try_from(dtype.size_bytes()).unwrap_or(8);
+                        write_element(dtype, self.maker.at(i), &mut one.data[..size]);
+                        one.get_f64(0) as f32
+                    }
+                };
+                f64::from((stored(i) + stored(mirror)) / 2.0)
+            }
+        }
+    }
+
+    /// All elements.
+    ///
+    /// # Errors
+    /// `Tensor` where they do not fit in memory.
+    pub fn tensor(&self) -> Result<Tensor, InputError> {
+        let mut t = Tensor::zeros(self.dtype, &self.shape)?;
+        self.fill(0, &mut t.data);
+        Ok(t)
+    }
+}
+
 impl Problem {
-    /// The inputs and parameters of a recipe at these extents, by name.
+    /// The inputs and parameters of a recipe at these extents as functions of their index, by name.
     ///
     /// Values depend on (seed, number of the tensor, index of the element) alone.
     ///
     /// # Errors
-    /// `UnknownDim` and `Expression` as [`Problem::dims_for`]; `TooLarge`; `Tensor`.
+    /// `UnknownDim` and `Expression` as [`Problem::dims_for`]; `NotSquare` where a matrix that is to be
+    /// symmetric is not square.
+    pub fn input_values(
+        &self,
+        recipe: &Recipe,
+        extents: Extents,
+    ) -> Result<BTreeMap<String, InputValues>, InputError> {
+        let dims = self.dims_for(recipe, extents)?;
+        let mut out = BTreeMap::new();
+        for (number, input) in (0u64..).zip(&self.inputs) {
+            let shape = self.shape_of(input, &dims)?;
+            let init = input.init.at(&dims).map_err(|why| InputError::Expression {
+                problem: self.key(),
+                what: input.name.clone(),
+                why,
+            })?;
+            if let (Some(Structure::Symmetric), [.., rows, columns]) = (input.structure, &shape[..])
+                && rows != columns
+            {
+                return Err(InputError::NotSquare { rows: *rows, columns: *columns });
+            }
+            let main = Stream::new(recipe.seed, number * 2);
+            let extra = Stream::new(recipe.seed, number * 2 + 1);
+            let maker = match (input.kind, input.dtype.is_float()) {
+                (InputKind::Input, true) => Maker::Recipe(Source::new(recipe, init, &shape, main, extra)),
+                (InputKind::Parameter, true) if recipe.params => Maker::Noisy(init, main, extra),
+                _ => Maker::Init(init, main),
+            };
+            let values = InputValues { dtype: input.dtype, shape, maker, structure: input.structure };
+            out.insert(input.name.clone(), values);
+        }
+        Ok(out)
+    }
+
+    /// The inputs and parameters of a recipe at these extents, whole, by name.
+    ///
+    /// # Errors
+    /// As [`Problem::input_values`]; `TooLarge`; `Tensor`.
     pub fn make_inputs(
         &self,
         recipe: &Recipe,
         extents: Extents,
     ) -> Result<BTreeMap<String, Tensor>, InputError> {
-        let dims = self.dims_for(recipe, extents)?;
-        let mut plans = Vec::new();
-        let mut bytes = 0u64;
-        for (number, input) in (0u64..).zip(&self.inputs) {
-            let shape = self.shape_of(input, &dims)?;
-            let values = input.init.at(&dims).map_err(|why| InputError::Expression {
-                problem: self.key(),
-                what: input.name.clone(),
-                why,
-            })?;
-            let size =
-                numel(&shape).and_then(|n| n.checked_mul(input.dtype.size_bytes())).unwrap_or(u64::MAX);
-            bytes = bytes.saturating_add(size);
-            plans.push((number, input, shape, values));
-        }
+        let values = self.input_values(recipe, extents)?;
+        let size = |v: &InputValues| {
+            numel(&v.shape).and_then(|n| n.checked_mul(v.dtype.size_bytes())).unwrap_or(u64::MAX)
+        };
+        let bytes = values.values().fold(0u64, |sum, v| sum.saturating_add(size(v)));
         if bytes > MAX_INPUT_BYTES {
             return Err(InputError::TooLarge { problem: self.key(), bytes, limit: MAX_INPUT_BYTES });
         }
-        let mut out = BTreeMap::new();
-        for (number, input, shape, init) in plans {
-            let main = Stream::new(recipe.seed, number * 2);
-            let extra = Stream::new(recipe.seed, number * 2 + 1);
-            let float = input.dtype.is_float();
-            let tensor = match (input.kind, float) {
-                (InputKind::Input, true) => {
-                    let source = Source::new(recipe, init, &shape, main, extra);
-                    if let Some((lo, width)) = source.uniform() {
-                        uniform(input.dtype, &shape, main, lo, width, source.scale)?
-                    } else {
-                        fill(input.dtype, &shape, |i| source.at(i) * source.scale)?
-                    }
-                }
-                (InputKind::Parameter, true) if recipe.params => {
-                    fill(input.dtype, &shape, |i| init.at(&main, i) + PARAM_NOISE * extra.normal_at(i))?
-                }
-                _ => match init {
-                    Values::Uniform(lo, hi) => uniform(input.dtype, &shape, main, lo, hi - lo, 1.0)?,
-                    _ => fill(input.dtype, &shape, |i| init.at(&main, i))?,
-                },
-            };
-            let tensor = match input.structure {
-                Some(structure) => structured(tensor, structure)?,
-                None => tensor,
-            };
-            out.insert(input.name.clone(), tensor);
-        }
-        Ok(out)
+        values.into_iter().map(|(name, v)| Ok((name, v.tensor()?))).collect()
     }
-}
-
-/// A tensor whose element `i` is `f(i)`, rounded to its dtype.
-fn fill(dtype: DType, shape: &[u64], f: impl Fn(u64) -> f64) -> Result<Tensor, InputError> {
-    let mut t = Tensor::zeros(dtype, shape)?;
-    let size = usize::try_from(dtype.size_bytes()).unwrap_or(1);
-    if dtype == DType::F32 {
-        for (i, place) in (0u64..).zip(t.data.chunks_exact_mut(4)) {
-            place.copy_from_slice(&(f(i) as f32).to_le_bytes());
-        }
-    } else {
-        for (i, place) in (0u64..).zip(t.data.chunks_exact_mut(size)) {
-            write_element(dtype, f(i), place);
-        }
-    }
-    Ok(t)
-}
-
-/// The same for uniform values, four to a block of the generator: the bits are those of `uniform_at`.
-fn uniform(
-    dtype: DType,
-    shape: &[u64],
-    s: Stream,
-    lo: f64,
-    width: f64,
-    scale: f64,
-) -> Result<Tensor, InputError> {
-    if dtype != DType::F32 {
-        return fill(dtype, shape, |i| (lo + width * f64::from(s.uniform_at(i))) * scale);
-    }
-    let mut t = Tensor::zeros(dtype, shape)?;
-    for (block, four) in (0u64..).zip(t.data.chunks_mut(16)) {
-        for (word, place) in s.block(block).into_iter().zip(four.chunks_exact_mut(4)) {
-            let v = (lo + width * f64::from(unit(word))) * scale;
-            place.copy_from_slice(&(v as f32).to_le_bytes());
-        }
-    }
-    Ok(t)
-}
-
-/// The tensor with matrices of that structure. A mean is rounded to float32 before it is rounded to the dtype.
-///
-/// # Errors
-/// `NotSquare` where a matrix that is to be symmetric is not square.
-fn structured(t: Tensor, structure: Structure) -> Result<Tensor, InputError> {
-    let [.., rows, columns] = t.shape[..] else { return Ok(t) };
-    if structure == Structure::Symmetric && rows != columns {
-        return Err(InputError::NotSquare { rows, columns });
-    }
-    let matrix = rows.saturating_mul(columns).max(1);
-    let values = t.to_f64_vec();
-    fill(t.dtype, &t.shape, |i| {
-        let (row, column) = (i % matrix / columns.max(1), i % columns.max(1));
-        let v = values[i as usize];
-        match structure {
-            Structure::Upper if column < row => 0.0,
-            Structure::Lower if column > row => 0.0,
-            Structure::Upper | Structure::Lower => v,
-            Structure::Symmetric => {
-                let other = values[(i - i % matrix + column * columns + row) as usize];
-                f64::from((v as f32 + other as f32) / 2.0)
-            }
-        }
-    })
 }
 
 /// The values of one floating-point input.
+#[derive(Clone, Debug)]
 struct Source {
     kind: Kind,
     init: Values,

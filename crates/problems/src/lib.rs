@@ -1,7 +1,8 @@
 //! The catalogue: problems, dims, the host launcher, input recipes.
 //!
 //! Arrives: a folder with `problem.toml` and `kernel.cu` ([`load`], [`discover`]), and a [`Recipe`] by its text.
-//! Leaves: a checked [`Problem`]; its inputs as tensors ([`Problem::make_inputs`]); and what its launcher asks of
+//! Leaves: a checked [`Problem`]; its inputs as tensors ([`Problem::make_inputs`]) or as functions of an
+//! index ([`Problem::input_values`]); and what its launcher asks of
 //! the device as a [`Plan`] ([`Problem::plan`], [`HostProgram`]). [`device_source`] cuts any CUDA file down to what
 //! a runtime compiler takes.
 //!
@@ -34,6 +35,7 @@ pub use host::{
     kernel_names, kernel_parameters,
 };
 pub use init::{Init, Values};
+pub use inputs::InputValues;
 pub use load::load;
 pub use problem::{Dim, Extents, Input, InputKind, Problem, Structure};
 pub use recipe::{DEFAULT_SEED, Kind, Position, Recipe};

@@ -131,7 +131,7 @@ pub fn adaptive_average<T: Real>(cx: &Cx, x: Array<T>, sizes: &[usize]) -> Resul
     Array::new(shape, out)
 }
 
-fn axis(size: usize, d: usize, p: &PoolParams) -> Result<Axis, Fault> {
+pub(crate) fn axis(size: usize, d: usize, p: &PoolParams) -> Result<Axis, Fault> {
     let (kernel, stride, padding, dilation) = (p.kernel[d], p.stride[d], p.padding[d], p.dilation[d]);
     if padding > kernel / 2 {
         return Err(Fault(format!("`padding` {padding} must be at most half of the kernel size {kernel}")));

@@ -122,9 +122,7 @@ impl<T: Evaluates> Machine<'_, T> {
                 }
                 Origin::Scalar => {
                     let x = *self.scalars.get(name).ok_or_else(|| OpsError::MissingScalar(name.clone()))?;
-                    // 2^53: up to here every whole float is exactly that integer.
-                    let whole = x.trunc() == x && x.abs() <= 9_007_199_254_740_992.0;
-                    Value::Scalar(if whole { Scalar::Int(x as i64) } else { Scalar::Float(x) })
+                    Value::Scalar(Scalar::from_whole(x))
                 }
                 // Lines run in order and each is stored when read later, so this is a name out of nowhere.
                 Origin::Line => return Err(OpsError::UnknownOutput(name.clone())),

@@ -19,6 +19,6 @@
 
 mod eval;
 mod lexer;
-mod parser;
+pub(crate) mod parser;
 
 pub use parser::Program;

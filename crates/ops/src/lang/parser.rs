@@ -13,18 +13,18 @@ const MAX_DEPTH: u32 = 200;
 const MAX_CALLS: u32 = 400;
 
 /// Index of a value during evaluation. Every binding of a name has its own.
-pub(super) type Slot = usize;
+pub(crate) type Slot = usize;
 
 /// What a slot holds before the first line runs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     Input,
     Scalar,
     Line,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Expr {
+pub(crate) enum Expr {
     Scalar(Scalar),
     Text(String),
     None,
@@ -44,20 +44,20 @@ pub(super) enum Expr {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) number: u32,
-    pub(super) targets: Vec<Slot>,
-    pub(super) value: Expr,
+pub(crate) struct Line {
+    pub(crate) number: u32,
+    pub(crate) targets: Vec<Slot>,
+    pub(crate) value: Expr,
 }
 
 /// A parsed reference: every name resolved, every call checked against its operator's signature.
 #[derive(Clone, Debug)]
 pub struct Program {
-    pub(super) lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
     /// Name and origin of every slot.
-    pub(super) slots: Vec<(String, Origin)>,
+    pub(crate) slots: Vec<(String, Origin)>,
     /// Times that each slot is read by a line.
-    pub(super) reads: Vec<usize>,
+    pub(crate) reads: Vec<usize>,
 }
 
 impl Program {
@@ -119,7 +119,7 @@ impl Program {
     }
 
     /// The slot that a name means after the last line.
-    pub(super) fn find(&self, name: &str) -> Option<Slot> {
+    pub(crate) fn find(&self, name: &str) -> Option<Slot> {
         self.slots.iter().rposition(|(n, _)| n == name)
     }
 }
