@@ -207,7 +207,10 @@ pub fn check(program: &Program) -> Result<(), String> {
             }
             let alike = Options { engine: base.engine, ..o.clone() } == base;
             if alike && ran.outcome.instructions != first.outcome.instructions {
-                return fail(format!("{name} handlers: another number of instructions"));
+                return fail(format!(
+                    "{name} handlers, {o:?}: {} instructions, not {}",
+                    ran.outcome.instructions, first.outcome.instructions
+                ));
             }
         }
     }

@@ -460,6 +460,11 @@ impl Exec<'_> {
                 _ => &code.plain,
             };
             let base = list.as_ptr();
+            if ci == 0 && mask != u32::MAX {
+                // Part of the lanes goes on without the others, say after a call that they left one by one: what
+                // compiled code knew of the registers holds no more, even if all meet again where it is expected.
+                ws.w.expect = std::ptr::null();
+            }
             ws.w.regs = ws.frames[frame as usize].regs.as_ptr();
             ws.w.cold = code.cold.as_ptr();
             ws.w.code = base;
