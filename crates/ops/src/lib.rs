@@ -28,6 +28,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Every operator also has one plain CUDA kernel, see [`plain`].
+//!
 //! What it misses: half-precision arithmetic (f16 and bf16 inputs are converted and then computed in the variant's
 //! precision), integer matrix products, gradients.
 
@@ -38,6 +40,7 @@ pub mod lang;
 pub mod op;
 pub mod ops;
 pub mod order;
+pub mod plain;
 pub mod real;
 pub mod sampled;
 pub mod simd;

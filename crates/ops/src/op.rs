@@ -3,6 +3,7 @@
 use crate::array::{Array, Scalar, Value};
 use crate::error::Fault;
 use crate::order::Plan;
+use crate::plain::Plain;
 use crate::real::Real;
 use crate::variant::Variant;
 
@@ -177,6 +178,8 @@ pub struct Op {
     pub eval64: Eval<f64>,
     /// Evaluator in float32.
     pub eval32: Eval<f32>,
+    /// Its CUDA kernel.
+    pub plain: Option<Plain>,
 }
 
 impl std::fmt::Debug for Op {
@@ -206,9 +209,13 @@ impl Op {
     }
 }
 
-/// Declares an operator from its documentation, name, evaluator and parameters.
+/// Declares an operator from its documentation, name, evaluator, parameters, and its plain kernel's file and frame
+/// (with `Operands` where those decide the element type).
 macro_rules! op {
-    ($(#[doc = $doc:literal])* $name:literal, $eval:ident, [$($param:expr),* $(,)?]) => {
+    (
+        $(#[doc = $doc:literal])* $name:literal, $eval:ident, [$($param:expr),* $(,)?]
+        $(, plain($file:literal, $frame:ident $(, $element:ident)?))?
+    ) => {
         $(#[doc = $doc])*
         pub const OP: $crate::op::Op = $crate::op::Op {
             name: $name,
@@ -216,7 +223,18 @@ macro_rules! op {
             docs: concat!($($doc, "\n"),*),
             eval64: $eval::<f64>,
             eval32: $eval::<f32>,
+            plain: $crate::op::op!(@plain $($file, $frame $(, $element)?)?),
         };
+    };
+    (@plain) => { None };
+    (@plain $file:literal, $frame:ident) => { $crate::op::op!(@plain $file, $frame, Result) };
+    (@plain $file:literal, $frame:ident, $element:ident) => {
+        Some($crate::plain::Plain {
+            file: $file,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/cuda/", $file)),
+            element: $crate::plain::Element::$element,
+            frame: $crate::plain::$frame,
+        })
     };
 }
 pub(crate) use op;
@@ -249,6 +267,11 @@ impl<T: Real> Args<T> {
     /// Binds values to parameters, in order.
     pub fn new(params: &'static [Param], values: Vec<Value<T>>) -> Self {
         Args { params, values }
+    }
+
+    /// The arguments, in order of the parameters.
+    pub fn into_values(self) -> Vec<Value<T>> {
+        self.values
     }
 
     /// Shapes of the tensors among the arguments, for messages.

@@ -7,7 +7,7 @@ use assay_tensor::Tensor;
 use super::parser::{Expr, Origin, Program, Slot};
 use crate::array::{Scalar, Value};
 use crate::error::{Fault, OpsError};
-use crate::op::{Args, Cx, Evaluates, Literal};
+use crate::op::{Args, Cx, Evaluates, Literal, Op};
 use crate::ops;
 use crate::variant::{Precision, Variant};
 
@@ -27,13 +27,36 @@ impl Program {
         variant: &Variant,
     ) -> Result<BTreeMap<String, Tensor>, OpsError> {
         match variant.precision {
-            Precision::F64 => run::<f64>(self, inputs, scalars, outputs, variant),
-            Precision::F32 => run::<f32>(self, inputs, scalars, outputs, variant),
+            Precision::F64 => run::<f64>(self, inputs, scalars, outputs, variant, &mut own),
+            Precision::F32 => run::<f32>(self, inputs, scalars, outputs, variant, &mut own),
         }
+    }
+
+    /// As [`Program::evaluate`] in float32, with every operator computed by `call`: another implementation of the
+    /// operators, or one that watches theirs. An index into a tensor is a call of `select`.
+    ///
+    /// # Errors
+    /// As [`Program::evaluate`]; a fault of `call` is the operator's.
+    pub fn evaluate_by(
+        &self,
+        inputs: &BTreeMap<String, Tensor>,
+        scalars: &BTreeMap<String, f64>,
+        outputs: &[String],
+        call: &mut Caller<'_, f32>,
+    ) -> Result<BTreeMap<String, Tensor>, OpsError> {
+        run::<f32>(self, inputs, scalars, outputs, &Variant::official(), call)
     }
 }
 
-struct Machine<'a, T> {
+/// Computes one call: the operator, its arguments in order of the parameters, the way of computing.
+pub type Caller<'a, T> = dyn FnMut(&'static Op, Args<T>, &Cx) -> Result<Value<T>, Fault> + 'a;
+
+/// The operators' own evaluators.
+fn own<T: Evaluates>(op: &'static Op, mut args: Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
+    T::eval_of(op)(&mut args, cx)
+}
+
+struct Machine<'a, 'c, T> {
     program: &'a Program,
     inputs: &'a BTreeMap<String, Tensor>,
     scalars: &'a BTreeMap<String, f64>,
@@ -41,6 +64,7 @@ struct Machine<'a, T> {
     /// Reads still to come; at the last one the value moves out, so that operators can work in place.
     reads: Vec<usize>,
     cx: Cx,
+    call: &'a mut Caller<'c, T>,
 }
 
 fn run<T: Evaluates>(
@@ -49,14 +73,16 @@ fn run<T: Evaluates>(
     scalars: &BTreeMap<String, f64>,
     outputs: &[String],
     variant: &Variant,
+    call: &mut Caller<'_, T>,
 ) -> Result<BTreeMap<String, Tensor>, OpsError> {
-    let mut machine = Machine::<T> {
+    let mut machine = Machine::<'_, '_, T> {
         program,
         inputs,
         scalars,
         values: program.slots.iter().map(|_| None).collect(),
         reads: program.reads.clone(),
         cx: Cx { variant: *variant },
+        call,
     };
     let mut wanted = Vec::with_capacity(outputs.len());
     for name in outputs {
@@ -104,7 +130,7 @@ fn run<T: Evaluates>(
     Ok(out)
 }
 
-impl<T: Evaluates> Machine<'_, T> {
+impl<T: Evaluates> Machine<'_, '_, T> {
     fn store(&mut self, slot: Slot, value: Value<T>) {
         if self.reads[slot] > 0 {
             self.values[slot] = Some(value);
@@ -143,7 +169,15 @@ impl<T: Evaluates> Machine<'_, T> {
             Expr::Index { of, at, line } => {
                 let value = self.eval(of)?;
                 let shapes = value.shape().map(|s| s.iter().map(|&d| d as u64).collect());
-                ops::index(value, *at).map_err(|Fault(message)| OpsError::Op {
+                let item = match value {
+                    Value::Float(_) | Value::Int(_) | Value::Bool(_) => {
+                        let number = |i| Value::Scalar(Scalar::Int(i));
+                        let op = &ops::shape::select::OP;
+                        (self.call)(op, Args::new(op.params, vec![value, number(0), number(*at)]), &self.cx)
+                    }
+                    tuple => ops::index(tuple, *at),
+                };
+                item.map_err(|Fault(message)| OpsError::Op {
                     op: "[]",
                     line: *line,
                     message,
@@ -160,9 +194,9 @@ impl<T: Evaluates> Machine<'_, T> {
                         (None, Some(Literal::None) | None) => Value::None,
                     });
                 }
-                let mut args = Args::new(op.params, values);
+                let args = Args::new(op.params, values);
                 let shapes = args.shapes();
-                T::eval_of(op)(&mut args, &self.cx).map_err(|Fault(message)| OpsError::Op {
+                (self.call)(op, args, &self.cx).map_err(|Fault(message)| OpsError::Op {
                     op: op.name,
                     line: *line,
                     message,

@@ -21,4 +21,5 @@ mod eval;
 mod lexer;
 pub(crate) mod parser;
 
+pub use eval::Caller;
 pub use parser::Program;

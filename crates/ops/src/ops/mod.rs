@@ -1,7 +1,8 @@
 //! The operators: one file each, one row each in [`OPS`].
 //!
-//! To add one: write its file (documentation, signature, evaluator) in the folder of its family, name it in the
-//! family's `mod.rs`, add its row here, and a case to `tests/golden/make_golden.py`.
+//! To add one: write its file (documentation, signature, evaluator, plain kernel) in the folder of its family, name it
+//! in the family's `mod.rs`, add its row here, its kernel to `cuda/` (or use one that is there), and a case to
+//! `tests/golden/make_golden.py`.
 
 pub mod activation;
 pub mod linalg;
@@ -138,7 +139,7 @@ pub fn find(name: &str) -> Option<&'static Op> {
     OPS.iter().copied().find(|op| op.name == name)
 }
 
-/// `value[at]`: an item of a tuple, or what `select` gives along dimension 0 of a tensor.
+/// `value[at]`: an item of a tuple.
 pub(crate) fn index<T: Real>(value: Value<T>, at: i64) -> Result<Value<T>, Fault> {
     match value {
         Value::Tuple(mut all) => {
@@ -148,7 +149,6 @@ pub(crate) fn index<T: Real>(value: Value<T>, at: i64) -> Result<Value<T>, Fault
             }
             Ok(all.swap_remove(if at < 0 { at + n } else { at } as usize))
         }
-        v if v.shape().is_some_and(|s| !s.is_empty()) => shape::chosen(v, 0, at),
         v => Err(Fault(format!("{} cannot be indexed", v.what()))),
     }
 }

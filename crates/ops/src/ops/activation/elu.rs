@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: none.
     /// Source: `torch.nn.functional.elu`.
-    "elu", eval, [Param::tensor("input"), Param::float("alpha", 1.0)]
+    "elu", eval, [Param::tensor("input"), Param::float("alpha", 1.0)],
+    plain("elu.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

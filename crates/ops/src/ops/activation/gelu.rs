@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: another `approximate`.
     /// Source: `torch.nn.functional.gelu`.
-    "gelu", eval, [Param::tensor("input"), Param::choice("approximate", &["none", "tanh"])]
+    "gelu", eval, [Param::tensor("input"), Param::choice("approximate", &["none", "tanh"])],
+    plain("gelu.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

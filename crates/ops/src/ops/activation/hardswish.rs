@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.nn.functional.hardswish`.
-    "hardswish", eval, [Param::needed("input", Kind::Operand)]
+    "hardswish", eval, [Param::needed("input", Kind::Operand)],
+    plain("hardswish.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: none.
     /// Source: `torch.nn.functional.hardtanh`.
-    "hardtanh", eval, [Param::tensor("input"), Param::float("min_val", -1.0), Param::float("max_val", 1.0)]
+    "hardtanh", eval, [Param::tensor("input"), Param::float("min_val", -1.0), Param::float("max_val", 1.0)],
+    plain("hardtanh.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: none.
     /// Source: `torch.nn.functional.leaky_relu`.
-    "leaky_relu", eval, [Param::tensor("input"), Param::float("negative_slope", 0.01)]
+    "leaky_relu", eval, [Param::tensor("input"), Param::float("negative_slope", 0.01)],
+    plain("leaky_relu.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: a bool tensor.
     /// Source: `torch.nn.functional.relu`.
-    "relu", eval, [Param::tensor("input")]
+    "relu", eval, [Param::tensor("input")],
+    plain("relu.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

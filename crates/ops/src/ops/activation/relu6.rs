@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.nn.functional.relu6`.
-    "relu6", eval, [Param::needed("input", Kind::Operand)]
+    "relu6", eval, [Param::needed("input", Kind::Operand)],
+    plain("relu6.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

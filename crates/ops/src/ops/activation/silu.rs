@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.nn.functional.silu`.
-    "silu", eval, [Param::needed("input", Kind::Operand)]
+    "silu", eval, [Param::needed("input", Kind::Operand)],
+    plain("silu.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

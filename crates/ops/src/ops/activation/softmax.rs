@@ -13,7 +13,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: `dim` out of range.
     /// Source: `torch.nn.functional.softmax`.
-    "softmax", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)]
+    "softmax", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)],
+    plain("softmax.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: none.
     /// Source: `torch.nn.functional.softplus`.
-    "softplus", eval, [Param::tensor("input"), Param::float("beta", 1.0), Param::float("threshold", 20.0)]
+    "softplus", eval, [Param::tensor("input"), Param::float("beta", 1.0), Param::float("threshold", 20.0)],
+    plain("softplus.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: `[b, m, k]` and `[b, k, n]` give `[b, m, n]`.
     /// Errors: other ranks; sizes that differ; integer tensors.
     /// Source: `torch.bmm`.
-    "bmm", eval, [Param::tensor("input"), Param::tensor("mat2")]
+    "bmm", eval, [Param::tensor("input"), Param::tensor("mat2")],
+    plain("contract.cu", product)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -23,7 +23,8 @@ op! {
         Param::int("padding", Kind::Ints, 0),
         Param::int("dilation", Kind::Ints, 1),
         Param::int("groups", Kind::Int, 1),
-    ]
+    ],
+    plain("conv.cu", windows3)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -23,7 +23,8 @@ op! {
         Param::int("output_padding", Kind::Ints, 0),
         Param::int("groups", Kind::Int, 1),
         Param::int("dilation", Kind::Ints, 1),
-    ]
+    ],
+    plain("conv_transpose.cu", windows1)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -16,7 +16,8 @@ op! {
     /// Shapes: as the letters say.
     /// Errors: a letter twice in one operand; sizes that differ; an ellipsis; more than two operands.
     /// Source: `torch.einsum`.
-    "einsum", eval, [Param::needed("equation", Kind::Text), Param::needed("operands", Kind::Tensors)]
+    "einsum", eval, [Param::needed("equation", Kind::Text), Param::needed("operands", Kind::Tensors)],
+    plain("contract.cu", sum_of_products)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

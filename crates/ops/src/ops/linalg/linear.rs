@@ -14,7 +14,8 @@ op! {
     /// Errors: sizes that differ; integer tensors.
     /// Source: `torch.nn.functional.linear`.
     "linear", eval,
-    [Param::tensor("input"), Param::tensor("weight"), Param::none("bias", Kind::OptTensor)]
+    [Param::tensor("input"), Param::tensor("weight"), Param::none("bias", Kind::OptTensor)],
+    plain("contract.cu", linear)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

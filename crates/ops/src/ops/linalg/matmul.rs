@@ -13,7 +13,8 @@ op! {
     /// left is a row and on the right a column, and its dimension is dropped from the result.
     /// Errors: inner sizes that differ; tensors without dimensions; integer tensors.
     /// Source: `torch.matmul`.
-    "matmul", eval, [Param::tensor("input"), Param::tensor("other")]
+    "matmul", eval, [Param::tensor("input"), Param::tensor("other")],
+    plain("contract.cu", product)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: `[m, k]` and `[k, n]` give `[m, n]`.
     /// Errors: other ranks; sizes that differ; integer tensors.
     /// Source: `torch.mm`.
-    "mm", eval, [Param::tensor("input"), Param::tensor("mat2")]
+    "mm", eval, [Param::tensor("input"), Param::tensor("mat2")],
+    plain("contract.cu", product)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: `[m, k]` and `[k]` give `[m]`.
     /// Errors: other ranks; sizes that differ; integer tensors.
     /// Source: `torch.mv`.
-    "mv", eval, [Param::tensor("input"), Param::tensor("vec")]
+    "mv", eval, [Param::tensor("input"), Param::tensor("vec")],
+    plain("contract.cu", product)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

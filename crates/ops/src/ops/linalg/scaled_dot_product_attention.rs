@@ -26,7 +26,8 @@ op! {
         Param::float("dropout_p", 0.0),
         Param::flag("is_causal", false),
         Param::none("scale", Kind::OptNumber),
-    ]
+    ],
+    plain("scaled_dot_product_attention.cu", attention)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

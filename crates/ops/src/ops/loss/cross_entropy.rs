@@ -25,7 +25,8 @@ op! {
         Param::int("ignore_index", Kind::Int, -100),
         Param::choice("reduction", REDUCTIONS),
         Param::float("label_smoothing", 0.0),
-    ]
+    ],
+    plain("cross_entropy.cu", classes)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

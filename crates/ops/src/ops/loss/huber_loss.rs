@@ -19,7 +19,8 @@ op! {
         Param::tensor("target"),
         Param::choice("reduction", REDUCTIONS),
         Param::float("delta", 1.0),
-    ]
+    ],
+    plain("huber_loss.cu", pairs)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -22,7 +22,8 @@ op! {
         Param::tensor("target"),
         Param::choice("reduction", &["mean", "batchmean", "sum", "none"]),
         Param::flag("log_target", false),
-    ]
+    ],
+    plain("kl_div.cu", pairs)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

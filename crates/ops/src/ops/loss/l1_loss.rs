@@ -12,7 +12,8 @@ op! {
     /// Shapes: any two that broadcast; a tensor without dimensions unless `reduction` is `'none'`.
     /// Errors: no broadcast.
     /// Source: `torch.nn.functional.l1_loss`.
-    "l1_loss", eval, [Param::tensor("input"), Param::tensor("target"), Param::choice("reduction", REDUCTIONS)]
+    "l1_loss", eval, [Param::tensor("input"), Param::tensor("target"), Param::choice("reduction", REDUCTIONS)],
+    plain("l1_loss.cu", pairs)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -19,7 +19,8 @@ op! {
         Param::tensor("target"),
         Param::choice("reduction", REDUCTIONS),
         Param::float("beta", 1.0),
-    ]
+    ],
+    plain("smooth_l1_loss.cu", pairs)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -26,7 +26,8 @@ op! {
         Param::float("eps", 1e-6),
         Param::flag("swap", false),
         Param::choice("reduction", REDUCTIONS),
-    ]
+    ],
+    plain("triplet_margin_loss.cu", distances)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: bools.
     /// Source: `torch.abs`.
-    "abs", eval, [Param::needed("input", Kind::Operand)]
+    "abs", eval, [Param::needed("input", Kind::Operand)],
+    plain("abs.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -18,7 +18,8 @@ op! {
         Param::needed("input", Kind::Operand),
         Param::needed("other", Kind::Operand),
         Param::int("alpha", Kind::Number, 1),
-    ]
+    ],
+    plain("add.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -13,7 +13,8 @@ op! {
     /// Errors: no broadcast; neither bound given.
     /// Source: `torch.clamp`.
     "clamp", eval,
-    [Param::tensor("input"), Param::none("min", Kind::OptOperand), Param::none("max", Kind::OptOperand)]
+    [Param::tensor("input"), Param::none("min", Kind::OptOperand), Param::none("max", Kind::OptOperand)],
+    plain("clamp.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any two that broadcast. Two numbers give a number.
     /// Errors: no broadcast; division of a number by the number zero.
     /// Source: `torch.div` with `rounding_mode=None`.
-    "div", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)]
+    "div", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)],
+    plain("div.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

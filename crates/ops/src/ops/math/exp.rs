@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.exp`.
-    "exp", eval, [Param::needed("input", Kind::Operand)]
+    "exp", eval, [Param::needed("input", Kind::Operand)],
+    plain("exp.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.expm1`.
-    "expm1", eval, [Param::needed("input", Kind::Operand)]
+    "expm1", eval, [Param::needed("input", Kind::Operand)],
+    plain("expm1.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

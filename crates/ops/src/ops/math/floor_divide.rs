@@ -13,7 +13,8 @@ op! {
     /// Shapes: any two that broadcast. Two numbers give a number.
     /// Errors: no broadcast; bool tensors; an integer divided by zero.
     /// Source: `torch.floor_divide`.
-    "floor_divide", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)]
+    "floor_divide", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)],
+    plain("floor_divide.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

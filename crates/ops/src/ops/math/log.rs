@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.log`.
-    "log", eval, [Param::needed("input", Kind::Operand)]
+    "log", eval, [Param::needed("input", Kind::Operand)],
+    plain("log.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.log1p`.
-    "log1p", eval, [Param::needed("input", Kind::Operand)]
+    "log1p", eval, [Param::needed("input", Kind::Operand)],
+    plain("log1p.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any two that broadcast. Two numbers give a bool.
     /// Errors: no broadcast.
     /// Source: `torch.lt`.
-    "lt", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)]
+    "lt", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)],
+    plain("lt.cu", each, Operands)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -13,7 +13,8 @@ op! {
     /// Errors: no broadcast; a mask that is not bool.
     /// Source: `torch.Tensor.masked_fill`.
     "masked_fill", eval,
-    [Param::tensor("input"), Param::tensor("mask"), Param::needed("value", Kind::Number)]
+    [Param::tensor("input"), Param::tensor("mask"), Param::needed("value", Kind::Number)],
+    plain("masked_fill.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -13,7 +13,8 @@ op! {
     /// Shapes: any two that broadcast. Two numbers give a number.
     /// Errors: no broadcast.
     /// Source: `torch.minimum`.
-    "minimum", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)]
+    "minimum", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)],
+    plain("minimum.cu", each)
 }
 
 pub(crate) fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

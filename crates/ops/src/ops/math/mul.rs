@@ -14,7 +14,8 @@ op! {
     /// Errors: no broadcast.
     /// Source: `torch.mul`.
     "mul", eval,
-    [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)]
+    [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)],
+    plain("mul.cu", each)
 }
 
 pub(super) fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

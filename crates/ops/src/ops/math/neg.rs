@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: bools.
     /// Source: `torch.neg`.
-    "neg", eval, [Param::needed("input", Kind::Operand)]
+    "neg", eval, [Param::needed("input", Kind::Operand)],
+    plain("neg.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

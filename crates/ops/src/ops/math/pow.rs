@@ -13,7 +13,8 @@ op! {
     /// Shapes: any two that broadcast. Two numbers give a number.
     /// Errors: no broadcast; bool tensors; an integer tensor to a negative integer power; a result out of range.
     /// Source: `torch.pow`.
-    "pow", eval, [Param::needed("input", Kind::Operand), Param::needed("exponent", Kind::Operand)]
+    "pow", eval, [Param::needed("input", Kind::Operand), Param::needed("exponent", Kind::Operand)],
+    plain("pow.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -13,7 +13,8 @@ op! {
     /// Shapes: any two that broadcast. Two numbers give a number.
     /// Errors: no broadcast; bool tensors; an integer divided by zero.
     /// Source: `torch.remainder`.
-    "remainder", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)]
+    "remainder", eval, [Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)],
+    plain("remainder.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

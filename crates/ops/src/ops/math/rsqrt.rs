@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.rsqrt`.
-    "rsqrt", eval, [Param::needed("input", Kind::Operand)]
+    "rsqrt", eval, [Param::needed("input", Kind::Operand)],
+    plain("rsqrt.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
     /// Source: `torch.sqrt`.
-    "sqrt", eval, [Param::needed("input", Kind::Operand)]
+    "sqrt", eval, [Param::needed("input", Kind::Operand)],
+    plain("sqrt.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

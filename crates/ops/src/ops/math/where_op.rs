@@ -13,7 +13,8 @@ op! {
     /// Errors: no broadcast; a condition that is not bool.
     /// Source: `torch.where`.
     "where", eval,
-    [Param::tensor("condition"), Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)]
+    [Param::tensor("condition"), Param::needed("input", Kind::Operand), Param::needed("other", Kind::Operand)],
+    plain("where.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

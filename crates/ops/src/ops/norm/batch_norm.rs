@@ -24,7 +24,8 @@ op! {
         Param::flag("training", false),
         Param::float("momentum", 0.1),
         Param::float("eps", 1e-5),
-    ]
+    ],
+    plain("normalise.cu", batch)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -20,7 +20,8 @@ op! {
         Param::none("weight", Kind::OptTensor),
         Param::none("bias", Kind::OptTensor),
         Param::float("eps", 1e-5),
-    ]
+    ],
+    plain("normalise.cu", groups)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -24,7 +24,8 @@ op! {
         Param::flag("use_input_stats", true),
         Param::float("momentum", 0.1),
         Param::float("eps", 1e-5),
-    ]
+    ],
+    plain("normalise.cu", instances)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

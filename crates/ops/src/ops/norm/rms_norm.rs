@@ -21,7 +21,8 @@ op! {
         Param::needed("normalized_shape", Kind::Ints),
         Param::none("weight", Kind::OptTensor),
         Param::none("eps", Kind::OptNumber),
-    ]
+    ],
+    plain("rms_norm.cu", tail)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -14,7 +14,8 @@ op! {
     /// Shapes: `[N, C, L]` or `[C, L]`; the spatial sizes become `output_size`.
     /// Errors: another rank; an empty spatial dimension; sizes out of range.
     /// Source: `torch.nn.functional.adaptive_avg_pool1d`.
-    "adaptive_avg_pool1d", eval, [Param::tensor("input"), Param::needed("output_size", Kind::Ints)]
+    "adaptive_avg_pool1d", eval, [Param::tensor("input"), Param::needed("output_size", Kind::Ints)],
+    plain("adaptive_avg_pool.cu", windows1)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -20,7 +20,8 @@ op! {
         Param::int("padding", Kind::Ints, 0),
         Param::flag("ceil_mode", false),
         Param::flag("count_include_pad", true),
-    ]
+    ],
+    plain("avg_pool.cu", windows1)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

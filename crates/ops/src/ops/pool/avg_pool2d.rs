@@ -21,7 +21,8 @@ op! {
         Param::flag("ceil_mode", false),
         Param::flag("count_include_pad", true),
         Param::none("divisor_override", Kind::OptInt),
-    ]
+    ],
+    plain("avg_pool.cu", windows2)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

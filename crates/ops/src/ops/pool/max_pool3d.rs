@@ -22,7 +22,8 @@ op! {
         Param::int("padding", Kind::Ints, 0),
         Param::int("dilation", Kind::Ints, 1),
         Param::flag("ceil_mode", false),
-    ]
+    ],
+    plain("max_pool.cu", windows3)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

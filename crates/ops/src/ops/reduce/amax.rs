@@ -12,7 +12,8 @@ op! {
     /// Shapes: any; the dimensions in `dim` (all where absent) are dropped, or kept with size 1 by `keepdim`.
     /// Errors: a dimension out of range or named twice; no terms.
     /// Source: `torch.amax`.
-    "amax", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts), Param::flag("keepdim", false)]
+    "amax", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts), Param::flag("keepdim", false)],
+    plain("amax.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

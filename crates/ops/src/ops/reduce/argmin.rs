@@ -13,7 +13,8 @@ op! {
     /// Shapes: any; `dim` (all where absent) is dropped, or kept with size 1 by `keepdim`.
     /// Errors: a dimension out of range; no terms; bools.
     /// Source: `torch.argmin`.
-    "argmin", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInt), Param::flag("keepdim", false)]
+    "argmin", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInt), Param::flag("keepdim", false)],
+    plain("argmin.cu", dims, Operands)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -14,7 +14,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: `dim` out of range.
     /// Source: `torch.cumprod`.
-    "cumprod", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)]
+    "cumprod", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)],
+    plain("cumprod.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

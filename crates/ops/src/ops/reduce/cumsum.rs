@@ -14,7 +14,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: `dim` out of range.
     /// Source: `torch.cumsum`.
-    "cumsum", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)]
+    "cumsum", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)],
+    plain("cumsum.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

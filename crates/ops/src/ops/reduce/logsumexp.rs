@@ -14,7 +14,8 @@ op! {
     /// Errors: a dimension out of range or named twice; no terms.
     /// Source: `torch.logsumexp`.
     "logsumexp", eval,
-    [Param::tensor("input"), Param::needed("dim", Kind::Ints), Param::flag("keepdim", false)]
+    [Param::tensor("input"), Param::needed("dim", Kind::Ints), Param::flag("keepdim", false)],
+    plain("logsumexp.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -14,7 +14,8 @@ op! {
     /// Shapes: any; `dim` is dropped, or kept with size 1 by `keepdim`.
     /// Errors: a dimension out of range; no terms.
     /// Source: `torch.max`.
-    "max", eval, [Param::tensor("input"), Param::none("dim", Kind::OptOperand), Param::flag("keepdim", false)]
+    "max", eval, [Param::tensor("input"), Param::none("dim", Kind::OptOperand), Param::flag("keepdim", false)],
+    plain("max.cu", extreme)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any; the dimensions in `dim` (all where absent) are dropped, or kept with size 1 by `keepdim`.
     /// Errors: a dimension out of range or named twice; an integer or bool tensor.
     /// Source: `torch.mean`.
-    "mean", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts), Param::flag("keepdim", false)]
+    "mean", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts), Param::flag("keepdim", false)],
+    plain("mean.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

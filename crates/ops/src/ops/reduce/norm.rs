@@ -21,7 +21,8 @@ op! {
         Param::float("p", 2.0),
         Param::none("dim", Kind::OptInts),
         Param::flag("keepdim", false),
-    ]
+    ],
+    plain("norm.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

@@ -13,7 +13,8 @@ op! {
     /// Shapes: any; `dim` (all where absent) is dropped, or kept with size 1 by `keepdim`.
     /// Errors: a dimension out of range; an integer or bool tensor (not supported).
     /// Source: `torch.prod`.
-    "prod", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInt), Param::flag("keepdim", false)]
+    "prod", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInt), Param::flag("keepdim", false)],
+    plain("prod.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

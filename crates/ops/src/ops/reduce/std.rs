@@ -19,7 +19,8 @@ op! {
         Param::none("dim", Kind::OptInts),
         Param::int("correction", Kind::Number, 1),
         Param::flag("keepdim", false),
-    ]
+    ],
+    plain("std.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

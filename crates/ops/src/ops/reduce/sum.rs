@@ -13,7 +13,8 @@ op! {
     /// Shapes: any; the dimensions in `dim` (all where absent) are dropped, or kept with size 1 by `keepdim`.
     /// Errors: a dimension out of range or named twice.
     /// Source: `torch.sum`.
-    "sum", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts), Param::flag("keepdim", false)]
+    "sum", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts), Param::flag("keepdim", false)],
+    plain("sum.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

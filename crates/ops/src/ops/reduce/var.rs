@@ -20,7 +20,8 @@ op! {
         Param::none("dim", Kind::OptInts),
         Param::int("correction", Kind::Number, 1),
         Param::flag("keepdim", false),
-    ]
+    ],
+    plain("var.cu", dims)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {

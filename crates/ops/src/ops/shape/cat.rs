@@ -12,7 +12,8 @@ op! {
     /// Shapes: equal but for `dim`, whose sizes add up.
     /// Errors: no tensors; shapes that differ elsewhere; `dim` out of range; mixed element types.
     /// Source: `torch.cat`.
-    "cat", eval, [Param::needed("tensors", Kind::Tensors), Param::int("dim", Kind::Int, 0)]
+    "cat", eval, [Param::needed("tensors", Kind::Tensors), Param::int("dim", Kind::Int, 0)],
+    plain("copy.cu", joined)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

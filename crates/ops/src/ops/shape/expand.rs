@@ -11,7 +11,8 @@ op! {
     /// Shapes: any that broadcasts to `size`.
     /// Errors: a size other than 1 that differs.
     /// Source: `torch.Tensor.expand`.
-    "expand", eval, [Param::tensor("input"), Param::needed("size", Kind::Ints)]
+    "expand", eval, [Param::tensor("input"), Param::needed("size", Kind::Ints)],
+    plain("copy.cu", expanded)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any; a tensor without dimensions gets one.
     /// Errors: dimensions out of range or in the wrong order.
     /// Source: `torch.flatten`.
-    "flatten", eval, [Param::tensor("input"), Param::int("start_dim", Kind::Int, 0), Param::int("end_dim", Kind::Int, -1)]
+    "flatten", eval, [Param::tensor("input"), Param::int("start_dim", Kind::Int, 0), Param::int("end_dim", Kind::Int, -1)],
+    plain("copy.cu", as_it_lies)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: a dimension out of range or named twice.
     /// Source: `torch.flip`.
-    "flip", eval, [Param::tensor("input"), Param::needed("dims", Kind::Ints)]
+    "flip", eval, [Param::tensor("input"), Param::needed("dims", Kind::Ints)],
+    plain("copy.cu", flipped)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

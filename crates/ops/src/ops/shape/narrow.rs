@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, `dim` becomes `length`.
     /// Errors: a dimension or range out of bounds.
     /// Source: `torch.narrow`.
-    "narrow", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int), Param::needed("start", Kind::Int), Param::needed("length", Kind::Int)]
+    "narrow", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int), Param::needed("start", Kind::Int), Param::needed("length", Kind::Int)],
+    plain("copy.cu", narrowed)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: an input that is no tensor.
     /// Source: `torch.ones_like`.
-    "ones_like", eval, [Param::tensor("input")]
+    "ones_like", eval, [Param::tensor("input")],
+    plain("ones_like.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, reordered.
     /// Errors: `dims` is no permutation of the dimensions.
     /// Source: `torch.permute`.
-    "permute", eval, [Param::tensor("input"), Param::needed("dims", Kind::Ints)]
+    "permute", eval, [Param::tensor("input"), Param::needed("dims", Kind::Ints)],
+    plain("copy.cu", permuted)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any to any with as many elements.
     /// Errors: another number of elements; more than one -1.
     /// Source: `torch.reshape`.
-    "reshape", eval, [Param::tensor("input"), Param::needed("shape", Kind::Ints)]
+    "reshape", eval, [Param::tensor("input"), Param::needed("shape", Kind::Ints)],
+    plain("copy.cu", as_it_lies)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -12,7 +12,8 @@ op! {
     /// Shapes: any, `dim` is dropped.
     /// Errors: a dimension or index out of range.
     /// Source: `torch.select`.
-    "select", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int), Param::needed("index", Kind::Int)]
+    "select", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int), Param::needed("index", Kind::Int)],
+    plain("copy.cu", selected)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

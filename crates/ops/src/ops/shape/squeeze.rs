@@ -12,7 +12,8 @@ op! {
     /// Shapes: any.
     /// Errors: a dimension out of range.
     /// Source: `torch.squeeze`.
-    "squeeze", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts)]
+    "squeeze", eval, [Param::tensor("input"), Param::none("dim", Kind::OptInts)],
+    plain("copy.cu", as_it_lies)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

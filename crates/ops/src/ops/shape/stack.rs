@@ -12,7 +12,8 @@ op! {
     /// Shapes: equal; the result has one dimension more at `dim`.
     /// Errors: no tensors; shapes that differ; `dim` out of range; mixed element types.
     /// Source: `torch.stack`.
-    "stack", eval, [Param::needed("tensors", Kind::Tensors), Param::int("dim", Kind::Int, 0)]
+    "stack", eval, [Param::needed("tensors", Kind::Tensors), Param::int("dim", Kind::Int, 0)],
+    plain("copy.cu", stacked)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, the two sizes swapped.
     /// Errors: a dimension out of range.
     /// Source: `torch.transpose`.
-    "transpose", eval, [Param::tensor("input"), Param::needed("dim0", Kind::Int), Param::needed("dim1", Kind::Int)]
+    "transpose", eval, [Param::tensor("input"), Param::needed("dim0", Kind::Int), Param::needed("dim1", Kind::Int)],
+    plain("copy.cu", transposed)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

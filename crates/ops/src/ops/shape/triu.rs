@@ -12,7 +12,8 @@ op! {
     /// Shapes: `[.., m, n]`, kept.
     /// Errors: fewer than 2 dimensions.
     /// Source: `torch.triu`.
-    "triu", eval, [Param::tensor("input"), Param::int("diagonal", Kind::Int, 0)]
+    "triu", eval, [Param::tensor("input"), Param::int("diagonal", Kind::Int, 0)],
+    plain("triu.cu", matrix)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

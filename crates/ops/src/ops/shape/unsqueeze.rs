@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, one dimension more.
     /// Errors: `dim` out of range.
     /// Source: `torch.unsqueeze`.
-    "unsqueeze", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)]
+    "unsqueeze", eval, [Param::tensor("input"), Param::needed("dim", Kind::Int)],
+    plain("copy.cu", as_it_lies)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

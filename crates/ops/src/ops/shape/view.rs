@@ -12,7 +12,8 @@ op! {
     /// Shapes: any to any with as many elements.
     /// Errors: another number of elements; more than one -1.
     /// Source: `torch.Tensor.view`.
-    "view", eval, [Param::tensor("input"), Param::needed("size", Kind::Ints)]
+    "view", eval, [Param::tensor("input"), Param::needed("size", Kind::Ints)],
+    plain("copy.cu", as_it_lies)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

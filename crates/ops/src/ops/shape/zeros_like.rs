@@ -11,7 +11,8 @@ op! {
     /// Shapes: any, kept.
     /// Errors: an input that is no tensor.
     /// Source: `torch.zeros_like`.
-    "zeros_like", eval, [Param::tensor("input")]
+    "zeros_like", eval, [Param::tensor("input")],
+    plain("zeros_like.cu", each)
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {

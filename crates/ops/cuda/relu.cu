@@ -1,0 +1,15 @@
+// relu: max(x, 0).
+#include "plain.cuh"
+
+__global__ void relu_kernel(const T* input, const long long* input_strides, T* y, const long long* shape,
+                            long long rank, long long count) {
+    long long i = thread_number();
+    if (i >= count) return;
+    T x = input[place(i, shape, input_strides, rank)];
+    y[i] = larger(x, (T)0);
+}
+
+void launch(const T* input, const long long* input_strides, T* y, const long long* shape, long long rank,
+            long long count) {
+    relu_kernel<<<blocks(count), THREADS>>>(input, input_strides, y, shape, rank, count);
+}

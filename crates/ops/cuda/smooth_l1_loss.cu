@@ -1,0 +1,32 @@
+// smooth_l1_loss: with d = |input - target|, d**2 / (2 * beta) below beta, d - beta / 2 from there on;
+// reduction 0 averages, 1 sums, 2 has one pair in every row.
+#include "plain.cuh"
+
+__global__ void smooth_l1_loss_kernel(const float* input, const long long* input_strides,
+                                      const float* target, const long long* target_strides, float* y,
+                                      const long long* shape, long long rank, long long kept,
+                                      long long rows, long long terms, long long reduction, float beta) {
+    long long row = thread_number();
+    if (row >= rows) return;
+    const float* x = input + place(row, shape, input_strides, kept);
+    target += place(row, shape, target_strides, kept);
+    shape += kept;
+    input_strides += kept;
+    rank -= kept;
+    target_strides += kept;
+    float sum = 0.0f;
+    for (long long k = 0; k < terms; ++k) {
+        float a = x[place(k, shape, input_strides, rank)];
+        float b = target[place(k, shape, target_strides, rank)];
+        float d = fabsf(a - b);
+        sum += d < beta ? 0.5f * d * d / beta : d - 0.5f * beta;
+    }
+    y[row] = reduction == 0 ? sum / terms : sum;
+}
+
+void launch(const float* input, const long long* input_strides, const float* target,
+            const long long* target_strides, float* y, const long long* shape, long long rank,
+            long long kept, long long rows, long long terms, long long reduction, float beta) {
+    smooth_l1_loss_kernel<<<blocks(rows), THREADS>>>(input, input_strides, target, target_strides, y, shape,
+                                                     rank, kept, rows, terms, reduction, beta);
+}

@@ -1,0 +1,18 @@
+// sub: input - alpha * other, broadcast.
+#include "plain.cuh"
+
+__global__ void sub_kernel(const T* input, const long long* input_strides, const T* other,
+                           const long long* other_strides, T* y, const long long* shape, long long rank,
+                           long long count, T alpha) {
+    long long i = thread_number();
+    if (i >= count) return;
+    T a = input[place(i, shape, input_strides, rank)];
+    T b = other[place(i, shape, other_strides, rank)];
+    y[i] = a - alpha * b;
+}
+
+void launch(const T* input, const long long* input_strides, const T* other, const long long* other_strides,
+            T* y, const long long* shape, long long rank, long long count, T alpha) {
+    sub_kernel<<<blocks(count), THREADS>>>(input, input_strides, other, other_strides, y, shape, rank,
+                                           count, alpha);
+}
