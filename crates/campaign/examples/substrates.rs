@@ -12,7 +12,7 @@ use assay_campaign::{filter, inputs};
 use assay_measure::Origin;
 use assay_nvrtc::{Compiler, Install, Limits, Unit, WorkerCommand, worker_main};
 use assay_problems::{HostProgram, InputKind, Plan, Problem, Recipe, Root, discover};
-use assay_simt::{Fill, Memory, Role, Sanitize, Schedule};
+use assay_simt::{Engine, Fill, Memory, Role, Sanitize, Schedule};
 use assay_tensor::DType;
 
 /// Seconds of processor time of this thread: other work on the machine does not count.
@@ -86,6 +86,7 @@ fn measure(case: &Case<'_>, sanitize: Sanitize) -> Result<(f64, u64, inputs::Ten
         schedule: Schedule::Hardware,
         seed: 0,
         instructions: u64::MAX,
+        engine: Engine::Auto,
     };
     let (mut best, mut total, mut last) = (f64::MAX, 0.0, None);
     while total < 0.3 {

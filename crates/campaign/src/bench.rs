@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use assay_judge::EvaluationEnd;
 use assay_measure::MatrixCell;
 use assay_problems::Problem;
-use assay_simt::{Fill, Memory, Sanitize, Schedule};
+use assay_simt::{Engine, Fill, Memory, Sanitize, Schedule};
 
 use crate::CampaignError;
 use crate::audit::Context;
@@ -51,7 +51,7 @@ impl Way {
             Way::RunAhead(_) => (Memory::Arena, Sanitize::OFF, Schedule::RunAhead),
         };
         let seed = base_seed.wrapping_add(self.name().1);
-        Mode { memory, fill: Fill::Noise, sanitize, schedule, seed, instructions }
+        Mode { memory, fill: Fill::Noise, sanitize, schedule, seed, instructions, engine: Engine::Auto }
     }
 }
 
@@ -167,7 +167,7 @@ impl Bench<'_> {
 }
 
 /// The name of the shape at which an input stands, among the shapes of [`Shapes`].
-pub(crate) fn shape_name(dims: &BTreeMap<String, u64>) -> String {
+pub fn shape_name(dims: &BTreeMap<String, u64>) -> String {
     let words: Vec<String> = dims.iter().map(|(k, v)| format!("{k}={v}")).collect();
     words.join(",")
 }

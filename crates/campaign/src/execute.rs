@@ -6,8 +6,8 @@ use std::sync::Arc;
 use assay_problems::{Plan, PlanArg, PlanOp};
 use assay_ptx::{Module, Param};
 use assay_simt::{
-    Arg, Blocks, BufferSpec, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role, Sanitize,
-    Schedule, Session, Status,
+    Arg, Blocks, BufferSpec, Engine, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role,
+    Sanitize, Schedule, Session, Status,
 };
 use assay_tensor::{DType, Tensor};
 
@@ -57,6 +57,8 @@ pub struct Mode {
     pub seed: u64,
     /// Warp instructions over all launches.
     pub instructions: u64,
+    /// What executes: results do not depend on it.
+    pub engine: Engine,
 }
 
 /// How a run ended.
@@ -113,6 +115,7 @@ pub fn execute(
             seed: mode.seed,
             fill_seed: mode.seed,
             instruction_budget: mode.instructions,
+            engine: mode.engine,
             ..Options::default()
         },
     );

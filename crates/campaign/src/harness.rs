@@ -12,12 +12,13 @@ use crate::filter::Version;
 use crate::inputs::{Input, Tensors};
 
 /// A problem and the layout of its memory.
-pub(crate) struct Harness<'a> {
-    pub(crate) problem: &'a Problem,
+pub struct Harness<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
     /// The dims whose sizes decide where buffers lie.
-    pub(crate) official_dims: BTreeMap<String, u64>,
+    pub official_dims: BTreeMap<String, u64>,
     /// What the substrate's launcher does there: the sizes of scratch.
-    pub(crate) official_plan: Option<Plan>,
+    pub official_plan: Option<Plan>,
 }
 
 impl Harness<'_> {
@@ -33,7 +34,7 @@ impl Harness<'_> {
     /// Runs what a version's launcher asks for at an input's shape, on fresh buffers in a harness's order.
     ///
     /// `before` are tensors that lay where outputs now lie; they show under [`assay_simt::Fill::Previous`] only.
-    pub(crate) fn run(&self, version: &Version, input: &Input, mode: &Mode, before: Option<&Tensors>) -> Run {
+    pub fn run(&self, version: &Version, input: &Input, mode: &Mode, before: Option<&Tensors>) -> Run {
         let fault = |what: String| Run::ended(End::Fault(what));
         let Some(exe) = &version.exe else { return fault("nothing was compiled".into()) };
         let plan = match version.plans.get(&shape_name(&input.dims)) {

@@ -12,7 +12,7 @@ pub mod check;
 pub mod error;
 pub mod execute;
 pub mod filter;
-mod harness;
+pub mod harness;
 pub mod inputs;
 mod judged;
 pub mod records;
@@ -21,6 +21,7 @@ pub mod store;
 mod verdict;
 
 pub use audit::{AuditConfig, Finished, audit, judge_source, verify};
+pub use bench::shape_name;
 pub use error::CampaignError;
 pub use verdict::ProtocolVerdict;
 

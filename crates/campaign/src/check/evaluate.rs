@@ -2,7 +2,7 @@
 
 use assay_judge::{CompareOptions, EvaluationEnd, allclose, first_mismatch};
 use assay_measure::Tolerance;
-use assay_simt::{Fill, Finding, FindingKind, Memory, Sanitize, Schedule};
+use assay_simt::{Engine, Fill, Finding, FindingKind, Memory, Sanitize, Schedule};
 
 use super::checker::{Asked, Checker};
 use super::{Verdict, WrongElement};
@@ -95,6 +95,7 @@ impl Checker<'_> {
             schedule: Schedule::Hardware,
             seed,
             instructions,
+            engine: Engine::Auto,
         };
         self.compare(asked, &self.harness.run(version, &asked.input, &mode, None))
     }
@@ -108,6 +109,7 @@ impl Checker<'_> {
             schedule: Schedule::Hardware,
             seed: self.config.seed,
             instructions,
+            engine: Engine::Auto,
         };
         let run = self.harness.run(version, &asked.input, &mode, Some(&asked.input.official));
         let look = self.compare(asked, &run);
@@ -138,6 +140,7 @@ impl Checker<'_> {
             schedule: Schedule::Hardware,
             seed: self.config.seed,
             instructions,
+            engine: Engine::Auto,
         };
         let mut run = self.harness.run(version, &asked.input, &mode, None);
         if run.findings.iter().any(|f| CUT_SHORT.contains(&f.kind)) {

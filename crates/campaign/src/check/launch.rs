@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use assay_nvrtc::{CompileErrorKind, Compiler, Unit};
 use assay_problems::{Bindings, HostError, HostProgram, ParameterKind, Plan, PlanOp};
-use assay_simt::{Fill, Finding, Memory, Role, Sanitize, Schedule};
+use assay_simt::{Engine, Fill, Finding, Memory, Role, Sanitize, Schedule};
 use assay_tensor::Tensor;
 
 use super::checker::misfit;
@@ -188,6 +188,7 @@ pub fn run_launch(
         schedule,
         seed,
         instructions: budget(&plan, bytes),
+        engine: Engine::Auto,
     };
     let started = Instant::now();
     let run = execute(&exe, &plan, &buffers, &wanted, &mode);
