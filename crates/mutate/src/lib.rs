@@ -10,8 +10,8 @@
 //! count that.
 //!
 //! Sources of the rules: the checker paper (*Measuring the Checker: Mutation Analysis for
-//! GPU-Kernel Benchmark Oracles*), the MUTGPU operators, and kinds of fault in public bug
-//! reports. Each rule says which.
+//! GPU-Kernel Benchmark Oracles*), the boundary paper (*Silent Failures Beyond the 32-Bit Index
+//! Range*), the MUTGPU operators, and kinds of fault in public bug reports. Each rule says which.
 //!
 //! **Missed:** code inside macros (`#define F(x) ...`), template argument lists, inline assembly,
 //! array sizes other than the shared arrays', and regions that the grammar cannot parse. Types

@@ -8,7 +8,7 @@ use crate::source::Function;
 use crate::syntax::{
     Binary, Call, any_below, assignment, bare, binary, call, int_literal, is_pure, named_children, text,
 };
-use crate::types::{Names, Symbol, Symbols, Ty, infer};
+use crate::types::{Names, Symbol, Symbols, Ty, infer, is_wide, is_wide_type};
 
 /// A syntax node offered to a rule, with what surrounds it.
 pub struct Site<'a> {
@@ -60,6 +60,16 @@ impl<'a> Site<'a> {
 
     pub(crate) fn ty(&self, node: Node<'_>) -> Ty {
         infer(node, &self.names(), 0)
+    }
+
+    /// An integer of 64 bits.
+    pub(crate) fn wide(&self, node: Node<'_>) -> bool {
+        is_wide(node, &self.names(), 0)
+    }
+
+    /// A written type that is an integer of 64 bits.
+    pub(crate) fn wide_type(&self, node: Node<'_>) -> bool {
+        is_wide_type(node, self.source)
     }
 
     pub(crate) fn symbol(&self, name: &str) -> Option<Symbol> {

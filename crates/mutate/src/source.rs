@@ -61,7 +61,7 @@ pub(crate) fn functions<'t>(
                     let ty = written_type(ty, source);
                     globals.declare(
                         text(name, source),
-                        Symbol { ty, shared: false, parameter: false, spelling: 0 },
+                        Symbol { ty, shared: false, parameter: false, wide: false, spelling: 0 },
                     );
                 }
                 found.push((node, item_start(&ancestors, node)));
@@ -87,7 +87,7 @@ pub(crate) fn functions<'t>(
                     let ty = Ty { base, levels: 0 };
                     globals.declare(
                         text(name, source),
-                        Symbol { ty, shared: false, parameter: false, spelling: 0 },
+                        Symbol { ty, shared: false, parameter: false, wide: false, spelling: 0 },
                     );
                 }
                 descend = false;

@@ -79,6 +79,8 @@ pub(crate) struct Symbol {
     pub shared: bool,
     /// A parameter of the function.
     pub parameter: bool,
+    /// An integer of 64 bits, itself and not behind a pointer.
+    pub wide: bool,
     /// Stands for the spelling of the declared type: equal where type words and `const` are.
     pub spelling: u64,
 }
@@ -110,6 +112,7 @@ impl Symbols {
                 old.ty = Ty::UNKNOWN;
             }
             old.shared &= symbol.shared;
+            old.wide &= symbol.wide;
         } else {
             self.map.insert(name.to_owned(), symbol);
             self.order.push(name.to_owned());
@@ -222,16 +225,81 @@ pub(crate) fn declare(node: Node<'_>, source: &str, file: &Symbols, into: &mut S
     for declarator in declarators {
         let Some((name, levels)) = declared_name(declarator) else { continue };
         let mut ty = Ty { base: written.base, levels: written.levels.saturating_add(levels) };
+        let mut wide = is_wide_type(specifier, source) && levels == 0;
         if specifier.kind() == "placeholder_type_specifier"
             && let Some(value) = declarator.child_by_field_name("value")
         {
-            ty = infer(value, &Names { source, file, local: Some(into) }, 0);
+            let names = Names { source, file, local: Some(into) };
+            ty = infer(value, &names, 0);
+            wide = is_wide(value, &names, 0);
         }
-        into.declare(text(name, source), Symbol { ty, shared, parameter, spelling });
+        into.declare(text(name, source), Symbol { ty, shared, parameter, wide, spelling });
+    }
+}
+
+/// Whether a written type is an integer of 64 bits. `long` is one wherever CUDA and NVRTC run on Linux.
+pub(crate) fn is_wide_type(node: Node<'_>, source: &str) -> bool {
+    match node.kind() {
+        "type_descriptor" => {
+            node.child_by_field_name("declarator").is_none()
+                && node.child_by_field_name("type").is_some_and(|ty| is_wide_type(ty, source))
+        }
+        "sized_type_specifier" => {
+            let words = text(node, source);
+            words.contains("long") && !words.contains("double")
+        }
+        "primitive_type" | "type_identifier" | "qualified_identifier" => {
+            let name = text(node, source);
+            matches!(
+                name.strip_prefix("std::").unwrap_or(name),
+                "size_t" | "ssize_t" | "ptrdiff_t" | "int64_t" | "uint64_t"
+            )
+        }
+        _ => false,
     }
 }
 
 const DEEPEST: u32 = 48;
+
+/// Whether an expression is an integer of 64 bits, as far as names, casts and literals tell.
+pub(crate) fn is_wide(node: Node<'_>, names: &Names<'_>, depth: u32) -> bool {
+    if depth > DEEPEST {
+        return false;
+    }
+    let source = names.source;
+    let of = |inner: Option<Node<'_>>| inner.is_some_and(|n| is_wide(n, names, depth + 1));
+    let field = |name| node.child_by_field_name(name);
+    match node.kind() {
+        "number_literal" => {
+            let literal = text(node, source).to_ascii_lowercase();
+            int_literal(&literal).is_some_and(|v| v > u64::from(u32::MAX)) || literal.ends_with('l')
+        }
+        "sizeof_expression" => true,
+        "identifier" => names.symbol(text(node, source)).is_some_and(|symbol| symbol.wide),
+        "parenthesized_expression" => of(named_children(node).into_iter().next()),
+        "unary_expression" => field("operator").is_some_and(|op| op.kind() != "!") && of(field("argument")),
+        "assignment_expression" => of(field("left")),
+        "conditional_expression" => of(field("consequence")) || of(field("alternative")),
+        "cast_expression" => field("type").is_some_and(|ty| is_wide_type(ty, source)),
+        "binary_expression" => match field("operator").map_or("", |op| op.kind()) {
+            "<<" | ">>" => of(field("left")),
+            "+" | "-" | "*" | "/" | "%" | "&" | "|" | "^" => {
+                let joined = infer(node, names, depth + 1);
+                joined.is_int() && (of(field("left")) || of(field("right")))
+            }
+            _ => false,
+        },
+        "call_expression" => match call(node, source) {
+            Some(call) => match call.name.rsplit("::").next().unwrap_or(call.name) {
+                "static_cast" => call.template_args.first().is_some_and(|ty| is_wide_type(*ty, source)),
+                "max" | "min" => call.args.iter().any(|arg| is_wide(*arg, names, depth + 1)),
+                _ => false,
+            },
+            None => field("function").is_some_and(|ty| is_wide_type(ty, source)),
+        },
+        _ => false,
+    }
+}
 
 /// Type of an expression, as far as names and literals tell.
 pub(crate) fn infer(node: Node<'_>, names: &Names<'_>, depth: u32) -> Ty {

@@ -266,6 +266,134 @@ fn precision_rules_want_floats_on_the_device() {
 }
 
 #[test]
+fn operators_of_mutgpu_know_launches_and_guards() {
+    check(&[
+        ("IncrementDirection", "for (int q = 0; q < n; ++q) j--;", &["for (int q = 0; q < n; ++q) j++;"]),
+        ("HardwareIndexShift", "int r = blockDim.x * gridDim.x;", &[]),
+        ("GridBlockSwap", "k<<<256, 256>>>(x, w, y, n, m);", &[]),
+        (
+            "GridBlockSwap",
+            "dim3 g(n, m), b(8, 8); k<<<g, b, 64>>>(x, w, y, n, m);",
+            &["dim3 g(n, m), b(8, 8); k<<<b, g, 64>>>(x, w, y, n, m);"],
+        ),
+        (
+            "GridBlockExtra",
+            "dim3 g(n, m), b(8, 8); k<<<g, b>>>(x, w, y, n, m);",
+            &["dim3 g(n + 1, m), b(8, 8); k<<<g, b>>>(x, w, y, n, m);"],
+        ),
+        (
+            "GridBlockExtra",
+            "k<<<dim3((n + 7) / 8, m), 64>>>(x, w, y, n, m);",
+            &["k<<<dim3(((n + 7) / 8) + 1, m), 64>>>(x, w, y, n, m);"],
+        ),
+        ("GridBlockMissing", "k<<<1, 256>>>(x, w, y, n, m);", &[]),
+        ("GuardInverted", "if (i >= n || j >= m) return;", &["if (!(i >= n || j >= m)) return;"]),
+        ("GuardInverted", "if (a > b) s = a; if (i == n) s = b;", &[]),
+        ("SharedToLocal", "extern __shared__ float t[]; t[tid] = a;", &[]),
+        ("SharedToLocal", "static __shared__ int t; t = i;", &["static int t; t = i;"]),
+    ]);
+}
+
+#[test]
+fn faults_of_public_reports_are_found_in_their_usual_forms() {
+    check(&[
+        ("ZeroScaleRead", "s = a == 0.0f ? b : b + a * y[i];", &["s = (b + a * y[i]);"]),
+        ("ZeroScaleRead", "s = 0.0f != a ? b : c; s = i == 0 ? a : b;", &[]),
+        ("ZeroScaleRead", "float t[4]; t[0] = a; idx[i] = j;", &[]),
+        ("StoreAccumulates", "y[i] = 0.0f; s = a;", &[]),
+        ("UnstableSigmoid", "s = 1.0f / (expf(-a) + 1.0f);", &["s = (expf(a) / (1.0f + expf(a)));"]),
+        (
+            "UnstableSigmoid",
+            "s = 1.0f / (1.0f + expf(a)); s = b / (1.0f + expf(-a)); s = 1.0f / (1.0f + 1.0f);",
+            &[],
+        ),
+        ("OverflowBranchDropped", "s = a < 20.0f ? log1pf(__expf(a)) : a;", &["s = (log1pf(__expf(a)));"]),
+        (
+            "OverflowBranchDropped",
+            "s = i > 2 ? a : expf(a); s = a > 0.0f ? a : b; s = a > b ? a : expf(a);",
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn width_rules_leave_what_is_narrow_already_alone() {
+    let wide = "const size_t q = i; ";
+    let with = |text: &str| format!("{wide}{text}");
+    let cases: &[(&str, &str, &[&str])] = &[
+        // Where another operand is wide, the cast decides nothing.
+        ("WideCastDropped", "long long r = (long long)i * q;", &[]),
+        ("WideCastDropped", "long long r = (long long)i; float v = static_cast<float>(i) * n;", &[]),
+        (
+            "WideCastDropped",
+            "const float* p = x + (long long)i * n * m;",
+            &["const float* p = x + i * n * m;"],
+        ),
+        (
+            "CastNarrowed",
+            "size_t r = size_t(i) * n + (size_t)(i + j) * m;",
+            &["size_t r = size_t(i) * n + static_cast<unsigned>(i + j) * m;"],
+        ),
+        (
+            "CastNarrowed",
+            "int64_t r = static_cast<int64_t>(blockIdx.x) * n;",
+            &["int64_t r = static_cast<int>(blockIdx.x) * n;"],
+        ),
+        (
+            "LateWidening",
+            "long long r = (long long)i * n; r = (long long)i * n * q;",
+            &["long long r = (long long)i * n; r = static_cast<long long>(i * n) * q;"],
+        ),
+        (
+            "IndexDeclaredInt",
+            "size_t r = 0; long long* p; size_t u = n; unsigned long long key = (q << 32) | i;",
+            &[],
+        ),
+        ("IndexDeclaredInt", "for (size_t r = q + 1; r < n; ++r) s += a;", &[]),
+        (
+            "IndexDeclaredUnsigned",
+            "const int64_t r = q * n, t = q + 1;",
+            &["const unsigned r = q * n, t = q + 1;"],
+        ),
+        ("LoopCounterNarrowed", "for (int r = 0; r < q; ++r) s += a;", &[]),
+        ("GuardNarrowed", "for (size_t r = q; r < n; ++r) s += a; if (i < n) s = b;", &[]),
+        ("GuardNarrowed", "if (i < n && q >= n) s = b;", &["if (i < n && static_cast<int>(q) >= n) s = b;"]),
+        ("IndexWrapped", "s = x[i * n];", &[]),
+        ("ByteOffsetWrapped", "float t[4]; s = t[i] + x[0];", &[]),
+        ("OffsetNarrowed", "const float* p = x + i * n; size_t r = q + i;", &[]),
+        (
+            "StorageOffsetDropped",
+            "const float* p = x + q * n;",
+            &["const float* p = x + ((q * n) == static_cast<int>(q * n) ? q * n : 0);"],
+        ),
+        ("StridesIgnored", "s = x[i + j] + x[i * n + 1] + x[i * n + i];", &[]),
+        (
+            "StridesIgnored",
+            "s = x[(size_t)i * n + j];",
+            &[
+                "s = x[static_cast<long long>(i) * n + j < 2147483648LL ? (size_t)i * n + j : static_cast<long long>(j) * n + i];",
+            ],
+        ),
+        ("ReductionIndexShort", "for (int r = 0; r < 8; ++r) s += x[r];", &[]),
+        ("ReductionIndexShort", "float t[4]; for (int r = 0; r < n; ++r) s += t[r] + r;", &[]),
+    ];
+    for (id, text, want) in cases {
+        let want: Vec<String> = want.iter().map(|text| with(text)).collect();
+        assert_eq!(mutants_of(rule_named(id).unwrap(), &with(text)), want, "{id}: {text}");
+    }
+    check(&[
+        ("CountParameterInt", "__device__ int f(const long long* p, int q) { return q; }", &[]),
+        ("CountParameterInt", "void launch(float* y, long long n) { f<<<1, 1>>>(y, n); }", &[]),
+        ("CountArgumentInt", "k<<<n, 256>>>(x, w, y, n, m);", &[]),
+        (
+            "GridExtentTruncated",
+            "dim3 g(n, 4); k<<<g, dim3(n, m)>>>(x, w, y, n, m);",
+            &["dim3 g(static_cast<unsigned short>(n), 4); k<<<g, dim3(n, m)>>>(x, w, y, n, m);"],
+        ),
+    ]);
+}
+
+#[test]
 fn constants_at_file_scope_are_mutated() {
     let source = "#define WARP_SIZE 32\n#define TILE 32\nconstexpr float BETA = 0.044715f;\n\
                   __constant__ float COEF[2] = {-1.2345f, 2.0f};\nfloat other = 0.044715f;\n\

@@ -1,7 +1,7 @@
 //! The list of rules. Order decides which rule owns a change that two of them propose.
 
 use super::Rule;
-use super::{arithmetic, boundary, indexing, precision, semantic, synchronisation};
+use super::{arithmetic, boundary, indexing, precision, semantic, synchronisation, width};
 
 /// Every rule, by family.
 pub const RULES: &[&dyn Rule] = &[
@@ -16,6 +16,7 @@ pub const RULES: &[&dyn Rule] = &[
     &arithmetic::OffByOneConstant,
     &arithmetic::NegationDropped,
     &arithmetic::FmaSign,
+    &arithmetic::IncrementDirection,
     &indexing::ThreadAxisSwap,
     &indexing::BlockAxisSwap,
     &indexing::BlockDimAxisSwap,
@@ -37,6 +38,8 @@ pub const RULES: &[&dyn Rule] = &[
     &indexing::LaunchArgumentSwap,
     &indexing::GridAxisSwap,
     &indexing::BlockAxisOrder,
+    &indexing::HardwareIndexShift,
+    &indexing::GridBlockSwap,
     &semantic::TieBreak,
     &semantic::ComparisonReversed,
     &semantic::MinMaxSwap,
@@ -66,6 +69,8 @@ pub const RULES: &[&dyn Rule] = &[
     &semantic::LoopReversed,
     &semantic::LaunchDropped,
     &semantic::LaunchOrder,
+    &semantic::ZeroScaleRead,
+    &semantic::StoreAccumulates,
     &boundary::RelationalBoundary,
     &boundary::LoopBoundInclusive,
     &boundary::LoopBoundShort,
@@ -94,6 +99,9 @@ pub const RULES: &[&dyn Rule] = &[
     &boundary::DynamicSharedHalved,
     &boundary::ScratchHalved,
     &boundary::GridAxisDropped,
+    &boundary::GridBlockExtra,
+    &boundary::GridBlockMissing,
+    &boundary::GuardInverted,
     &synchronisation::BarrierDropped,
     &synchronisation::BarrierToWarp,
     &synchronisation::BarrierEarly,
@@ -108,6 +116,7 @@ pub const RULES: &[&dyn Rule] = &[
     &synchronisation::VolatileDropped,
     &synchronisation::LeaderGuardDropped,
     &synchronisation::BufferParity,
+    &synchronisation::SharedToLocal,
     &precision::HalfAccumulator,
     &precision::HalfStore,
     &precision::HalfLoad,
@@ -135,4 +144,23 @@ pub const RULES: &[&dyn Rule] = &[
     &precision::FiniteInfinity,
     &precision::SmallestPositiveIdentity,
     &precision::RoundingDropped,
+    &precision::UnstableSigmoid,
+    &precision::OverflowBranchDropped,
+    &width::WideCastDropped,
+    &width::CastNarrowed,
+    &width::LateWidening,
+    &width::IndexDeclaredInt,
+    &width::IndexDeclaredUnsigned,
+    &width::CountParameterInt,
+    &width::CountArgumentInt,
+    &width::LoopCounterNarrowed,
+    &width::GuardNarrowed,
+    &width::IndexWrapped,
+    &width::ByteOffsetWrapped,
+    &width::OffsetNarrowed,
+    &width::StorageOffsetDropped,
+    &width::StridesIgnored,
+    &width::GridExtentTruncated,
+    &width::IndexThroughFloat,
+    &width::ReductionIndexShort,
 ];

@@ -14,10 +14,11 @@ mod precision;
 mod semantic;
 mod shared;
 mod synchronisation;
+mod width;
 
 pub use list::RULES;
 
-/// What kind of fault a rule plants. The six families of the checker paper.
+/// What kind of fault a rule plants: the six families of the checker paper, and the boundary paper's kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -34,10 +35,13 @@ pub enum Family {
     Synchronisation,
     /// How exactly: narrow types, approximate functions, cancellation, constants.
     Precision,
+    /// How far: indices, offsets, counts and extents in fewer bits than a large tensor needs. Not in the
+    /// checker paper, so scored apart from its six.
+    Width,
 }
 
 impl Family {
-    /// Every family, in the paper's order.
+    /// Every family: the paper's six in its order, then width.
     pub const ALL: &[Family] = &[
         Family::Arithmetic,
         Family::Indexing,
@@ -45,6 +49,7 @@ impl Family {
         Family::Boundary,
         Family::Synchronisation,
         Family::Precision,
+        Family::Width,
     ];
 
     /// The family's name as records spell it.
@@ -56,6 +61,7 @@ impl Family {
             Family::Boundary => "boundary",
             Family::Synchronisation => "synchronisation",
             Family::Precision => "precision",
+            Family::Width => "width",
         }
     }
 }

@@ -57,6 +57,28 @@ pub(super) fn dim3_declared<'a>(at: &Site<'a>) -> Vec<(&'a str, Vec<Node<'a>>)> 
         .collect()
 }
 
+/// Extents of the grid that a launch or a `dim3` declaration gives, `x` first.
+pub(super) fn grid_extents<'a>(at: &Site<'a>) -> Vec<Node<'a>> {
+    if at.node.kind() == "declaration" {
+        let declared = dim3_declared(at).into_iter();
+        return declared.filter(|(name, _)| at.is_launch_shape(name, 0)).flat_map(|(_, args)| args).collect();
+    }
+    let Some(grid) = named_children(at.node).first().copied() else { return Vec::new() };
+    match call(grid, at.source) {
+        Some(call) if call.name == "dim3" => call.args,
+        // A variable has its extents where it is declared.
+        _ if at.ty(grid).is(Base::Dim3) => Vec::new(),
+        _ => vec![grid],
+    }
+}
+
+/// The number one, as an integer or a float.
+pub(super) fn is_one(at: &Site<'_>, node: Node<'_>) -> bool {
+    let text = at.text(bare(node));
+    bare(node).kind() == "number_literal"
+        && float_literal(text).map_or_else(|| text == "1", |literal| literal.value == 1.0)
+}
+
 /// The comparison drives a loop whose variable is halved or doubled: with `>=` it might not end.
 pub(super) fn steps_by_factor(at: &Site<'_>) -> bool {
     let factor = |n: Node<'_>| assignment(n).is_some_and(|b| matches!(b.op, ">>=" | "<<=" | "/=" | "*="));
@@ -199,9 +221,9 @@ pub(super) fn one_percent_more(literal: &FloatLiteral<'_>) -> String {
     format!("{text}{}", literal.suffix)
 }
 
-/// Removes the site's node together with the space after it.
-pub(super) fn without_space(at: &Site<'_>, what: &str) -> Proposal {
-    let range = at.node.byte_range();
+/// Removes a node together with the space after it.
+pub(super) fn without_space(at: &Site<'_>, node: Node<'_>, what: &str) -> Proposal {
+    let range = node.byte_range();
     let after = at.source.get(range.end..).unwrap_or("");
     let space = after.len() - after.trim_start_matches([' ', '\t']).len();
     Proposal { edits: vec![(range.start..range.end + space, String::new())], what: Some(what.to_owned()) }

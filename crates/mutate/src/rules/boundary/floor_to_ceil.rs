@@ -13,7 +13,7 @@ impl Rule for FloorToCeil {
             id: "FloorToCeil",
             family: Family::Boundary,
             reason: "a vector loop runs into the tail",
-            source: "public bug reports: tail of a vector load",
+            source: "public bug reports: tail of a vector load, https://github.com/amd/IRON/pull/198",
             before: "int r = n / 4;",
             after: &["int r = (n + 3) / 4;"],
         }

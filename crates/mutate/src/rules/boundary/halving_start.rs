@@ -13,7 +13,7 @@ impl Rule for HalvingStart {
             id: "HalvingStart",
             family: Family::Boundary,
             reason: "a tree reduction starts one level too low",
-            source: "checker paper, boundary; reductions in public bug reports",
+            source: "checker paper, boundary; reductions in public bug reports, https://github.com/CanReader/FastNN/issues/9",
             before: "for (int q = 16; q > 0; q >>= 1) s += q;",
             after: &["for (int q = 8; q > 0; q >>= 1) s += q;"],
         }

@@ -12,7 +12,7 @@ impl Rule for PaddingDropped {
             id: "PaddingDropped",
             family: Family::Boundary,
             reason: "a window starts at its centre: the padding is not subtracted",
-            source: "public bug reports: convolution padding",
+            source: "public bug reports: convolution padding, https://github.com/keras-team/keras-core/pull/520",
             before: "int r = i - pad;",
             after: &["int r = i;"],
         }

@@ -13,7 +13,7 @@ impl Rule for PaddingValue {
             id: "PaddingValue",
             family: Family::Boundary,
             reason: "elements outside are padded with one, not with zero",
-            source: "public bug reports: masked loads with a wrong fill",
+            source: "public bug reports: masked loads with a wrong fill, https://github.com/apache/mxnet/issues/2753",
             before: "s = i < n ? x[i] : 0.0f;",
             after: &["s = i < n ? x[i] : 1.0f;"],
         }

@@ -12,7 +12,7 @@ impl Rule for ScratchHalved {
             id: "ScratchHalved",
             family: Family::Boundary,
             reason: "an intermediate buffer has half its size",
-            source: "checker paper, host code; public bug reports: workspace too small",
+            source: "checker paper, host code; public bug reports: workspace too small, https://github.com/microsoft/onnxruntime/pull/27419",
             before: "float* t = scratch<float>(n * m); k<<<n, 256>>>(x, w, t, n, m);",
             after: &["float* t = scratch<float>((n * m) / 2); k<<<n, 256>>>(x, w, t, n, m);"],
         }

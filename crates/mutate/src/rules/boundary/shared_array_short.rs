@@ -13,7 +13,7 @@ impl Rule for SharedArrayShort {
             id: "SharedArrayShort",
             family: Family::Boundary,
             reason: "a shared array is one row too small",
-            source: "checker paper, boundary; public bug reports: shared memory too small",
+            source: "checker paper, boundary; public bug reports: shared memory too small, https://github.com/ORNL/HeCBench/issues/83",
             before: "__shared__ float t[32]; t[tid] = a;",
             after: &["__shared__ float t[32 - 1]; t[tid] = a;"],
         }

@@ -13,7 +13,7 @@ impl Rule for VectorGuardShort {
             id: "VectorGuardShort",
             family: Family::Boundary,
             reason: "a vector access is guarded by its first element only",
-            source: "public bug reports: tail of a vector load",
+            source: "public bug reports: tail of a vector load, https://github.com/xlite-dev/LeetCUDA/pull/421",
             before: "if (i + 3 < n) y[i] = a;",
             after: &["if (i < n) y[i] = a;"],
         }

@@ -13,7 +13,7 @@ impl Rule for WarpSizeHalved {
             id: "WarpSizeHalved",
             family: Family::Boundary,
             reason: "a warp is taken to have 16 lanes",
-            source: "public bug reports: assumed warp size",
+            source: "public bug reports: assumed warp size, https://github.com/ORNL/HeCBench/issues/171",
             before: "int r = tid / 32;",
             after: &["int r = tid / 16;"],
         }

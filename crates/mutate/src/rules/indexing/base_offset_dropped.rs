@@ -13,7 +13,7 @@ impl Rule for BaseOffsetDropped {
             id: "BaseOffsetDropped",
             family: Family::Indexing,
             reason: "a row pointer points at the first row",
-            source: "checker paper, indexing; batch offset lost in public bug reports",
+            source: "checker paper, indexing; batch offset lost in public bug reports, https://github.com/flashinfer-ai/flashinfer/issues/3800",
             before: "const float* p = x + i * n;",
             after: &["const float* p = x;"],
         }

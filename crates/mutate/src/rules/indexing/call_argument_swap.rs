@@ -12,7 +12,7 @@ impl Rule for CallArgumentSwap {
             id: "CallArgumentSwap",
             family: Family::Indexing,
             reason: "two arguments of equal type change places in a call of a device function",
-            source: "public bug reports: argument order",
+            source: "public bug reports: argument order, https://github.com/btxchain/btx/pull/89",
             before: "__device__ float f(int p, int q) { return p * 2.0f + q; } __global__ void k(float* y, int i, int j) { y[0] = f(i, j); }",
             after: &[
                 "__device__ float f(int p, int q) { return p * 2.0f + q; } __global__ void k(float* y, int i, int j) { y[0] = f(j, i); }",

@@ -14,7 +14,7 @@ impl Rule for ConvolutionStrideIgnored {
             id: "ConvolutionStrideIgnored",
             family: Family::Indexing,
             reason: "a stride or dilation other than one is ignored",
-            source: "checker paper, indexing: stride confusion; convolutions in public bug reports",
+            source: "checker paper, indexing: stride confusion; convolutions in public bug reports, https://github.com/apache/mxnet/issues/11203",
             before: "int r = i * stride + j;",
             after: &["int r = i + j;"],
         }

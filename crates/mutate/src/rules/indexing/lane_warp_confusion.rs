@@ -14,7 +14,7 @@ impl Rule for LaneWarpConfusion {
             id: "LaneWarpConfusion",
             family: Family::Indexing,
             reason: "a lane's number stands for its warp's, or the reverse",
-            source: "public bug reports: warp-level indexing",
+            source: "public bug reports: warp-level indexing, https://github.com/ORNL/HeCBench/issues/167",
             before: "int r = tid & 31;",
             after: &["int r = tid >> 5;"],
         }

@@ -12,7 +12,7 @@ impl Rule for LaunchArgumentSwap {
             id: "LaunchArgumentSwap",
             family: Family::Indexing,
             reason: "two arguments of equal type change places in a launch",
-            source: "checker paper, host code; public bug reports: argument order",
+            source: "checker paper, host code; public bug reports: argument order, https://github.com/llnl/RAJAPerf/pull/166",
             before: "k<<<n, 256>>>(x, w, y, n, m);",
             after: &["k<<<n, 256>>>(w, x, y, n, m);", "k<<<n, 256>>>(x, w, y, m, n);"],
         }

@@ -13,7 +13,7 @@ impl Rule for ReversedAccess {
             id: "ReversedAccess",
             family: Family::Indexing,
             reason: "an index counts from the wrong end",
-            source: "public bug reports: flipped kernels of transposed convolutions",
+            source: "public bug reports: flipped kernels of transposed convolutions, https://github.com/tenstorrent/tt-metal/pull/15995",
             before: "s = x[n - 1 - i];",
             after: &["s = x[i];"],
         }

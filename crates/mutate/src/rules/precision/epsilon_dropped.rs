@@ -12,7 +12,7 @@ impl Rule for EpsilonDropped {
             id: "EpsilonDropped",
             family: Family::Precision,
             reason: "epsilon is missing",
-            source: "public bug reports: division by zero variance",
+            source: "public bug reports: division by zero variance, https://github.com/deepspeedai/DeepSpeed/issues/581",
             before: "s = rsqrtf(a + eps);",
             after: &["s = rsqrtf(a);"],
         }

@@ -12,7 +12,7 @@ impl Rule for ErfByTanh {
             id: "ErfByTanh",
             family: Family::Precision,
             reason: "an error function is approximated by a hyperbolic tangent",
-            source: "public bug reports: GELU variants",
+            source: "public bug reports: GELU variants, https://github.com/huggingface/candle/pull/900",
             before: "s = erff(a);",
             after: &["s = tanhf(1.1283792f * (a) + 0.1009f * (a) * (a) * (a));"],
         }

@@ -12,7 +12,7 @@ impl Rule for FiniteInfinity {
             id: "FiniteInfinity",
             family: Family::Precision,
             reason: "minus infinity is only a largish number",
-            source: "public bug reports: masking with -1e4",
+            source: "public bug reports: masking with -1e4, https://github.com/anthony-chaudhary/fak/issues/12173",
             before: "s = -INFINITY;",
             after: &["s = -1.0e4f;"],
         }

@@ -12,7 +12,7 @@ impl Rule for NaiveLogOnePlus {
             id: "NaiveLogOnePlus",
             family: Family::Precision,
             reason: "a logarithm near one loses its small argument",
-            source: "public bug reports: log1p and expm1",
+            source: "public bug reports: log1p and expm1, https://github.com/pytorch/pytorch/pull/92145",
             before: "s = log1pf(a);",
             after: &["s = logf(1.0f + (a));"],
         }

@@ -13,7 +13,7 @@ impl Rule for OnePassVariance {
             id: "OnePassVariance",
             family: Family::Precision,
             reason: "squared deviations become a difference of squares, which cancels",
-            source: "public bug reports: one-pass variance",
+            source: "public bug reports: one-pass variance, https://github.com/tenstorrent/tt-metal/issues/45968",
             before: "s += (a - b) * (a - b);",
             after: &["s += (a * a - b * b);"],
         }

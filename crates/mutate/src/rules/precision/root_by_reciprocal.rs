@@ -12,7 +12,7 @@ impl Rule for RootByReciprocal {
             id: "RootByReciprocal",
             family: Family::Precision,
             reason: "a square root goes through its reciprocal, which has no value at zero",
-            source: "public bug reports: sqrt through rsqrt",
+            source: "public bug reports: sqrt through rsqrt, https://github.com/scoopr/vectorial/issues/2",
             before: "s = sqrtf(a);",
             after: &["s = (a * rsqrtf(a));"],
         }

@@ -12,7 +12,7 @@ impl Rule for RoundingDropped {
             id: "RoundingDropped",
             family: Family::Precision,
             reason: "a value is cut where it should be rounded",
-            source: "public bug reports: rounding mode of conversions",
+            source: "public bug reports: rounding mode of conversions, https://github.com/tenstorrent/tt-metal/issues/51304",
             before: "int r = (int)roundf(a);",
             after: &["int r = (int)(a);"],
         }

@@ -12,7 +12,7 @@ impl Rule for SmallestPositiveIdentity {
             id: "SmallestPositiveIdentity",
             family: Family::Precision,
             reason: "a maximum starts from the smallest positive float",
-            source: "public bug reports: FLT_MIN taken for the lowest float",
+            source: "public bug reports: FLT_MIN taken for the lowest float, https://github.com/openvinotoolkit/openvino/pull/5494",
             before: "s = -INFINITY;",
             after: &["s = 1.17549435e-38f;"],
         }

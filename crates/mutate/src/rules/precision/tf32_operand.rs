@@ -16,7 +16,7 @@ impl Rule for Tf32Operand {
             id: "Tf32Operand",
             family: Family::Precision,
             reason: "a factor is cut to ten bits of mantissa, as tf32 does",
-            source: "public bug reports: tf32 switched on unasked",
+            source: "public bug reports: tf32 switched on unasked, https://github.com/pytorch/pytorch/issues/61890",
             before: "s += a * b;",
             after: &["s += __uint_as_float(__float_as_uint(a) & 0xffffe000u) * b;"],
         }

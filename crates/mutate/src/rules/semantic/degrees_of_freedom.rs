@@ -13,7 +13,7 @@ impl Rule for DegreesOfFreedom {
             id: "DegreesOfFreedom",
             family: Family::Semantic,
             reason: "a biased variance becomes unbiased",
-            source: "public bug reports: biased against unbiased variance",
+            source: "public bug reports: biased against unbiased variance, https://github.com/tenstorrent/tt-metal/issues/55438",
             before: "float var = s / n;",
             after: &["float var = s / (n - 1);"],
         }

@@ -13,7 +13,7 @@ impl Rule for EpsPlacement {
             id: "EpsPlacement",
             family: Family::Semantic,
             reason: "epsilon is added outside the root",
-            source: "public bug reports: eps placement",
+            source: "public bug reports: eps placement, https://github.com/taokong/group_normalization/issues/1",
             before: "s = rsqrtf(a + eps);",
             after: &["s = (rsqrtf(a) + eps);"],
         }

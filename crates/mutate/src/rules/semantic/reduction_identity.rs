@@ -13,7 +13,7 @@ impl Rule for ReductionIdentity {
             id: "ReductionIdentity",
             family: Family::Semantic,
             reason: "a maximum starts from zero, not from minus infinity",
-            source: "public bug reports: wrong reduction identity",
+            source: "public bug reports: wrong reduction identity, https://github.com/NVIDIA/cccl/issues/1388",
             before: "s = -INFINITY;",
             after: &["s = 0.0f;"],
         }

@@ -13,7 +13,7 @@ impl Rule for AtomicToPlain {
             id: "AtomicToPlain",
             family: Family::Synchronisation,
             reason: "an atomic update becomes a plain one",
-            source: "MUTGPU: atomic removal; public bug reports: dropped atomics",
+            source: "MUTGPU: atomic removal; public bug reports: dropped atomics, https://github.com/slothfulxtx/diff-gaussian-rasterization/issues/21",
             before: "atomicAdd(&y[i], a);",
             after: &["y[i] += (a);"],
         }

@@ -14,7 +14,7 @@ impl Rule for BarrierEarly {
             id: "BarrierEarly",
             family: Family::Synchronisation,
             reason: "a barrier stands before the store that it should follow",
-            source: "checker paper, synchronisation; public bug reports: misplaced barrier",
+            source: "checker paper, synchronisation; public bug reports: misplaced barrier, https://github.com/dealii/dealii/pull/8693",
             before: "__shared__ float t[32]; t[tid] = a; __syncthreads();",
             after: &["__shared__ float t[32]; __syncthreads(); t[tid] = a; ;"],
         }

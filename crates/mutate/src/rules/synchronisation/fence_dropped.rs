@@ -13,7 +13,7 @@ impl Rule for FenceDropped {
             id: "FenceDropped",
             family: Family::Synchronisation,
             reason: "stores are not made visible before they are announced",
-            source: "checker paper, synchronisation; MUTGPU",
+            source: "checker paper, synchronisation; MUTGPU, https://github.com/pytorch/pytorch/pull/128455",
             before: "__threadfence();",
             after: &[";"],
         }

@@ -12,7 +12,7 @@ impl Rule for FenceScope {
             id: "FenceScope",
             family: Family::Synchronisation,
             reason: "a fence orders stores for the block only",
-            source: "public bug reports: fence scope",
+            source: "public bug reports: fence scope, https://github.com/NVIDIA/Fuser/pull/2391",
             before: "__threadfence();",
             after: &["__threadfence_block();"],
         }

@@ -12,7 +12,7 @@ impl Rule for ShuffleMask {
             id: "ShuffleMask",
             family: Family::Synchronisation,
             reason: "a shuffle names only half of the lanes",
-            source: "public bug reports: shuffle mask",
+            source: "public bug reports: shuffle mask, https://github.com/PaddlePaddle/Paddle/issues/10332",
             before: "s = __shfl_down_sync(0xffffffff, s, 4);",
             after: &["s = __shfl_down_sync(0x0000ffff, s, 4);"],
         }

@@ -12,7 +12,7 @@ impl Rule for VolatileDropped {
             id: "VolatileDropped",
             family: Family::Synchronisation,
             reason: "a value that others change is read once",
-            source: "public bug reports: missing volatile",
+            source: "public bug reports: missing volatile, https://github.com/arthurxlw/cytonRL/issues/3",
             before: "volatile float* t = y; s = t[i];",
             after: &["float* t = y; s = t[i];"],
         }
@@ -32,7 +32,7 @@ impl Rule for VolatileDropped {
 
     fn visit(&self, at: &Site<'_>, out: &mut Proposals) {
         if at.text(at.node) == "volatile" {
-            out.list.push(shared::without_space(at, "remove volatile"));
+            out.list.push(shared::without_space(at, at.node, "remove volatile"));
         }
     }
 }
