@@ -142,19 +142,38 @@ pub fn summarise(input: SummaryInput<'_>) -> Result<Summary, MeasureError> {
             })
             .collect(),
         statistics: statistics(matrices, headline, &minimum, input.resamples, input.seed),
-        width: has_width.then(|| {
-            let scores: Vec<ProtocolScore> =
-                input.protocols.iter().map(|p| score(p, matrices, &width)).collect();
-            WidthSummary {
-                protocols: protocol_rows(input.protocols, &scores)
-                    .into_iter()
-                    .map(|row| ProtocolRow { published_percent: None, published_denominator: None, ..row })
-                    .collect(),
-                suites: suite_rows(matrices, &width, None),
-            }
-        }),
+        width: has_width.then(|| width_summary(matrices, input.protocols, &width)),
         caveats,
     })
+}
+
+fn width_summary(matrices: &[KillMatrix], protocols: &[Protocol], width: &Scope) -> WidthSummary {
+    let scores: Vec<ProtocolScore> = protocols.iter().map(|p| score(p, matrices, width)).collect();
+    let mut counts = WidthSummary {
+        distinct: 0,
+        witnessed: 0,
+        schedule_witnessed: 0,
+        quarantined: 0,
+        unwitnessed: 0,
+        // The published figures are of the six families.
+        protocols: protocol_rows(protocols, &scores)
+            .into_iter()
+            .map(|row| ProtocolRow { published_percent: None, published_denominator: None, ..row })
+            .collect(),
+        suites: suite_rows(matrices, width, None),
+    };
+    let scored = matrices.iter().filter(|m| !m.unrefereeable).flat_map(|m| &m.mutants);
+    for m in scored.filter(|m| width.admits(&m.family)) {
+        counts.distinct += 1;
+        let rest = match (m.witnessed, m.schedule_witnessed, m.quarantined) {
+            (true, _, _) => &mut counts.witnessed,
+            (_, true, _) => &mut counts.schedule_witnessed,
+            (_, _, true) => &mut counts.quarantined,
+            _ => &mut counts.unwitnessed,
+        };
+        *rest += 1;
+    }
+    counts
 }
 
 fn fewest(matrix: &KillMatrix) -> (u64, Option<u64>) {
@@ -241,7 +260,8 @@ fn suite_rows(matrices: &[KillMatrix], scope: &Scope, published: Option<&Publish
 fn sanitizer(matrices: &[KillMatrix], official: &ProtocolScore) -> Sanitizer {
     let mut s = Sanitizer::default();
     for (matrix, one) in matrices.iter().zip(&official.problems).filter(|(m, _)| !m.unrefereeable) {
-        for (m, detected) in matrix.mutants.iter().zip(&one.detected) {
+        let scored = matrix.mutants.iter().zip(&one.detected).filter(|(m, _)| Scope::Paper.admits(&m.family));
+        for (m, detected) in scored {
             s.mutants_flagged += u64::from(m.flagged);
             s.flagged_and_missed_by_official += u64::from(m.flagged && !detected);
             s.flagged_and_not_witnessed += u64::from(m.flagged && !m.witnessed);
@@ -263,6 +283,9 @@ fn problem_rows(
     {
         let count =
             |is: fn(&crate::MutantRow) -> bool| matrix.mutants.iter().filter(|m| is(m)).count() as u64;
+        // What stands beside a protocol's misses is of the same families.
+        let paper = |m: &crate::MutantRow| Scope::Paper.admits(&m.family);
+        let scorable: Vec<&crate::MutantRow> = matrix.mutants.iter().filter(|m| paper(m)).collect();
         let scored = !matrix.unrefereeable;
         rows.push(ProblemRow {
             problem: matrix.key(),
@@ -274,8 +297,8 @@ fn problem_rows(
             generated: matrix.filtered.generated,
             distinct: matrix.mutants.len() as u64,
             quarantined: count(|m| m.quarantined),
-            witnessed: count(|m| m.witnessed),
-            schedule_witnessed: count(|m| m.schedule_witnessed),
+            witnessed: scorable.iter().filter(|m| m.witnessed).count() as u64,
+            schedule_witnessed: scorable.iter().filter(|m| m.schedule_witnessed).count() as u64,
             missed: one.witnessed - one.caught,
             inputs: matrix.inputs.len() as u64,
             suite_inputs,

@@ -11,7 +11,7 @@ pub type Environment = serde_json::Map<String, serde_json::Value>;
 /// The whole summary. Readers outside may meet more keys in later versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// From problems to witnessed mutants.
+    /// From problems to witnessed mutants, over every family.
     pub pipeline: Pipeline,
     /// Misses of `headline_protocol` by family; every family, `width` included.
     pub families: Vec<FamilyRow>,
@@ -174,7 +174,7 @@ pub struct SuiteRow {
     pub published_held_out: Option<f64>,
 }
 
-/// What the device's findings see, over the mutants of refereeable problems.
+/// What the device's findings see, over the mutants of the six families in refereeable problems.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sanitizer {
     /// Mutants with a finding that the baseline does not have.
@@ -218,11 +218,11 @@ pub struct ProblemRow {
     pub distinct: u64,
     /// Quarantined ones.
     pub quarantined: u64,
-    /// Witnessed ones.
+    /// Witnessed ones of the six families.
     pub witnessed: u64,
-    /// Schedule-witnessed ones.
+    /// Schedule-witnessed ones of the six families.
     pub schedule_witnessed: u64,
-    /// Witnessed ones that the headline protocol misses.
+    /// Witnessed ones of the six families that the headline protocol misses.
     pub missed: u64,
     /// Inputs in the matrix.
     pub inputs: u64,
@@ -324,9 +324,25 @@ pub struct Statistics {
     pub suite_inputs_largest: Option<u64>,
 }
 
-/// The `width` family by itself.
+/// The `width` family by itself: faults beyond the 32-bit index range, which the checker paper has no family for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WidthSummary {
+    /// Its distinct mutants on problems that can be refereed.
+    #[serde(default)]
+    pub distinct: u64,
+    /// Of them, those that a witness proves: the denominator of its protocols and suites.
+    #[serde(default)]
+    pub witnessed: u64,
+    /// Of them, those that only the other schedule shows.
+    #[serde(default)]
+    pub schedule_witnessed: u64,
+    /// Of them, those that nothing could be learnt of.
+    #[serde(default)]
+    pub quarantined: u64,
+    /// The rest: faults of the text that no affordable input shows, most of them since they need more elements than
+    /// an evaluation can have.
+    #[serde(default)]
+    pub unwitnessed: u64,
     /// The protocols.
     pub protocols: Vec<ProtocolRow>,
     /// Suites.

@@ -1,13 +1,15 @@
 //! The page for a browser: one file, no script, nothing loaded from anywhere.
 
-use assay_measure::{Mechanism, ProtocolRow, Scope, Tolerance, published};
+use assay_measure::{Mechanism, ProtocolRow, Tolerance, published};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde_json::{Value, json};
 
 use crate::details::{lines, sentence};
-use crate::page::{denominators, false_kills, headline, inputs, place, sanitizer, shown_families, timing};
+use crate::page::{
+    denominators, false_kills, headline, inputs, place, sanitizer, shown_families, timing, width_counts,
+};
 use crate::text::{clean, number, percent, seconds, shell, threshold, tolerance};
 use crate::{Bundle, ReportError};
 
@@ -134,7 +136,13 @@ impl Bundle {
             "survivors": self.survivors(),
             "rules": rules,
             "patterns": patterns,
-            "width": s.width.as_ref().map(|w| w.protocols.iter().map(protocol).collect::<Vec<_>>()),
+            "width": s.width.as_ref().map(|w| json!({
+                "counts": width_counts(w),
+                "protocols": w.protocols.iter().map(protocol).collect::<Vec<_>>(),
+                "suites": w.suites.iter().map(|r| json!([
+                    r.budget.to_string(), percent(r.full_pool), percent(r.held_out),
+                ])).collect::<Vec<_>>(),
+            })),
             "caveats": s.caveats,
             "timing": timing(s),
             "wall": seconds(s.timing.wall_seconds),
@@ -146,9 +154,7 @@ impl Bundle {
 
     /// The families as bars, with what was published as a mark.
     fn chart(&self) -> Value {
-        // A family with a table of its own has no place beside the paper's six.
-        let families: Vec<_> =
-            shown_families(&self.summary).filter(|f| Scope::Paper.admits(&f.family)).collect();
+        let families: Vec<_> = shown_families(&self.summary).collect();
         let scale = |p: Option<f64>| p.map(|p| p.clamp(0.0, 100.0) / 100.0 * CHART_WIDTH);
         let mut rows = Vec::new();
         for (i, f) in families.iter().enumerate() {

@@ -1,6 +1,8 @@
 //! The terminal page: what a maintainer should know after twenty seconds.
 
-use assay_measure::{FamilyRow, Mechanism, ProtocolRow, Published, Summary, SurvivorRow, published};
+use assay_measure::{
+    FamilyRow, Mechanism, ProtocolRow, Published, Scope, Summary, SurvivorRow, WidthSummary, published,
+};
 
 use crate::Bundle;
 use crate::text::{
@@ -38,6 +40,9 @@ impl Bundle {
         }
         out.push('\n');
         out.push_str(&suites(s).draw(width));
+        for line in s.width.iter().flat_map(width_lines) {
+            out.push_str(&wrap(&clean(&line), width, "", "  "));
+        }
         out.push('\n');
         for line in notes(s) {
             out.push_str(&wrap(&clean(&line), width, "", "  "));
@@ -201,9 +206,46 @@ pub(crate) fn denominators(rows: &[ProtocolRow], short: bool) -> Option<String> 
     (!of.is_empty()).then(|| format!("Published: of {}.", of.join("; of ")))
 }
 
-/// The families that have mutants or published figures.
+/// The families that have mutants or published figures. One with a table of its own has no place beside the paper's
+/// six.
 pub(crate) fn shown_families(s: &Summary) -> impl Iterator<Item = &FamilyRow> {
-    s.families.iter().filter(|f| f.witnessed > 0 || f.published_missed_percent.is_some())
+    s.families.iter().filter(|f| {
+        Scope::Paper.admits(&f.family) && (f.witnessed > 0 || f.published_missed_percent.is_some())
+    })
+}
+
+/// How many width mutants there are, and what became of them.
+pub(crate) fn width_counts(w: &WidthSummary) -> String {
+    let mut parts = vec![format!("{} witnessed", number(w.witnessed))];
+    if w.schedule_witnessed > 0 {
+        parts.push(format!("{} only by schedule", number(w.schedule_witnessed)));
+    }
+    if w.quarantined > 0 {
+        parts.push(format!("{} quarantined", number(w.quarantined)));
+    }
+    parts.push(format!("{} unwitnessed: no affordable input shows them", number(w.unwitnessed)));
+    format!(
+        "Width (indices beyond 32 bits; in no figure above): {} distinct, {}.",
+        number(w.distinct),
+        parts.join(", ")
+    )
+}
+
+/// The width family in its own lines: counts, protocols, suites.
+fn width_lines(w: &WidthSummary) -> Vec<String> {
+    let mut lines = vec![width_counts(w)];
+    if w.witnessed > 0 {
+        let of = |name: &str, p: Option<f64>| format!("{name} {}", percent(p));
+        let protocols: Vec<String> = w.protocols.iter().map(|p| of(&p.name, p.detected_percent)).collect();
+        let suites: Vec<String> =
+            w.suites.iter().take(2).map(|r| of(&r.budget.to_string(), r.full_pool)).collect();
+        lines.push(format!(
+            "Of the witnessed: {}; a suite by inputs a problem: {}.",
+            protocols.join(", "),
+            suites.join(", ")
+        ));
+    }
+    lines
 }
 
 fn families(s: &Summary, width: usize) -> String {

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::Path;
 
-use assay_measure::Protocol;
+use assay_measure::{FamilyRow, Protocol, ProtocolRow, WidthSummary};
 use assay_report::{Bundle, text::columns};
 
 fn compare(name: &str, got: &str) {
@@ -130,6 +130,48 @@ fn published_figures_are_marked_and_only_beside_their_protocol() {
     let page = b.page(80);
     assert!(page.contains("Median problem 17.4%; 90% band"), "{page}");
     assert!(page.lines().any(|l| l.starts_with("arithmetic") && l.contains('–')), "{page}");
+}
+
+#[test]
+fn the_width_family_stands_by_itself() {
+    let mut b = common::bundle();
+    let before = b.page(80);
+    assert!(!before.contains("Width"));
+    let row = |name: &str, detected: u64| ProtocolRow {
+        name: name.into(),
+        detected,
+        witnessed: 4,
+        detected_percent: assay_measure::percent(detected, 4),
+        published_percent: None,
+        published_denominator: None,
+        ..b.summary.protocols[0].clone()
+    };
+    let width = WidthSummary {
+        distinct: 99,
+        witnessed: 4,
+        schedule_witnessed: 0,
+        quarantined: 2,
+        unwitnessed: 93,
+        protocols: vec![row("kernelbench", 1), row("targeted-2", 3)],
+        suites: vec![],
+    };
+    // A family row of its own exists in the summary; the page's table has the paper's six alone.
+    b.summary.families.push(FamilyRow { family: "width".into(), ..b.summary.families[0].clone() });
+    b.summary.width = Some(width);
+    let page = b.page(200);
+    let added: Vec<&str> = page.lines().filter(|l| l.contains("idth")).collect();
+    assert_eq!(
+        added,
+        [
+            "Width (indices beyond 32 bits; in no figure above): 99 distinct, 4 witnessed, 2 quarantined, 93 unwitnessed: no affordable input shows them."
+        ]
+    );
+    assert!(page.contains("Of the witnessed: kernelbench 25.0%, targeted-2 75.0%"), "{page}");
+    let html = b.html().unwrap();
+    assert!(html.contains("93 unwitnessed: no affordable input shows them"));
+    // Without a witness there is nothing to detect.
+    b.summary.width.as_mut().unwrap().witnessed = 0;
+    assert!(!b.page(200).contains("Of the witnessed"));
 }
 
 #[test]
