@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use assay_mutate::Mutant;
+use assay_mutate::{Family, Mutant};
 use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Image, Unit};
 use assay_problems::{HostError, HostProgram, Plan, Problem};
 use assay_simt::Loaded;
@@ -230,7 +230,11 @@ pub fn sort(
         if let (Sorted::Distinct, Some(v)) = (&sorted, &version) {
             if v.identity == original.identity {
                 sorted = Sorted::Equivalent("same machine code and launcher as the original".into());
-            } else if v.kernels == original.kernels && same_traces(v, original) {
+            } else if v.kernels == original.kernels
+                && same_traces(v, original)
+                // A launcher's width fault shows beyond the extents tried, which prove nothing about it.
+                && mutant.family != Family::Width
+            {
                 sorted = Sorted::Equivalent(format!(
                     "same machine code as the original, and the launcher does the same at all {} shapes tried",
                     shapes.len()
