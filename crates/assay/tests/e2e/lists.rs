@@ -19,14 +19,14 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
 }
 
 #[test]
-fn mutators_lists_every_rule_once_in_six_families() {
+fn mutators_lists_every_rule_once_in_seven_families() {
     let rows = list(&["mutators", "--json"]);
     let ids: BTreeSet<&str> = rows.iter().map(|r| text(r, "id")).collect();
     assert_eq!(ids.len(), rows.len(), "ids are unique");
-    assert!(rows.len() >= 45, "{}", rows.len());
+    assert!(rows.len() >= 140, "{}", rows.len());
     let families: BTreeSet<&str> = rows.iter().map(|r| text(r, "family")).collect();
-    let six = ["arithmetic", "boundary", "indexing", "precision", "semantic", "synchronisation"];
-    assert_eq!(families, BTreeSet::from(six));
+    let seven = ["arithmetic", "boundary", "indexing", "precision", "semantic", "synchronisation", "width"];
+    assert_eq!(families, BTreeSet::from(seven));
     for r in &rows {
         assert!(!text(r, "reason").is_empty() && !text(r, "source").is_empty(), "{r}");
         assert!(!text(r, "before").is_empty() && r["after"].as_array().is_some_and(|a| !a.is_empty()), "{r}");
