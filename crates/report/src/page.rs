@@ -225,7 +225,7 @@ pub(crate) fn width_counts(w: &WidthSummary) -> String {
     }
     parts.push(format!("{} unwitnessed: no affordable input shows them", number(w.unwitnessed)));
     format!(
-        "Width (indices beyond 32 bits; in no figure above): {} distinct, {}.",
+        "Width (indices beyond 32 bits), scored apart: {} of the distinct, {}.",
         number(w.distinct),
         parts.join(", ")
     )
@@ -235,14 +235,18 @@ pub(crate) fn width_counts(w: &WidthSummary) -> String {
 fn width_lines(w: &WidthSummary) -> Vec<String> {
     let mut lines = vec![width_counts(w)];
     if w.witnessed > 0 {
-        let of = |name: &str, p: Option<f64>| format!("{name} {}", percent(p));
-        let protocols: Vec<String> = w.protocols.iter().map(|p| of(&p.name, p.detected_percent)).collect();
-        let suites: Vec<String> =
-            w.suites.iter().take(2).map(|r| of(&r.budget.to_string(), r.full_pool)).collect();
+        let protocols: Vec<String> =
+            w.protocols.iter().map(|p| format!("{} {}", p.name, percent(p.detected_percent))).collect();
+        let suites = w.suites.iter().take(2);
+        let suites: Vec<String> = suites
+            .map(|r| format!("{} {}", counted(u64::from(r.budget), "input"), percent(r.full_pool)))
+            .collect();
+        let chosen =
+            if suites.is_empty() { String::new() } else { format!("; a suite of {}", suites.join(", of ")) };
         lines.push(format!(
-            "Of the witnessed: {}; a suite by inputs a problem: {}.",
-            protocols.join(", "),
-            suites.join(", ")
+            "Of the {} witnessed, detected: {}{chosen}.",
+            number(w.witnessed),
+            protocols.join(", ")
         ));
     }
     lines

@@ -163,15 +163,15 @@ fn the_width_family_stands_by_itself() {
     assert_eq!(
         added,
         [
-            "Width (indices beyond 32 bits; in no figure above): 99 distinct, 4 witnessed, 2 quarantined, 93 unwitnessed: no affordable input shows them."
+            "Width (indices beyond 32 bits), scored apart: 99 of the distinct, 4 witnessed, 2 quarantined, 93 unwitnessed: no affordable input shows them."
         ]
     );
-    assert!(page.contains("Of the witnessed: kernelbench 25.0%, targeted-2 75.0%"), "{page}");
+    assert!(page.contains("Of the 4 witnessed, detected: kernelbench 25.0%, targeted-2 75.0%.\n"), "{page}");
     let html = b.html().unwrap();
     assert!(html.contains("93 unwitnessed: no affordable input shows them"));
     // Without a witness there is nothing to detect.
     b.summary.width.as_mut().unwrap().witnessed = 0;
-    assert!(!b.page(200).contains("Of the witnessed"));
+    assert!(!b.page(200).contains("witnessed, detected"));
 }
 
 #[test]
