@@ -1,6 +1,7 @@
 //! Developer tasks: `cargo xtask check` (documents agree with the tree), `cargo xtask bless` (rewrite snapshots),
-//! `cargo xtask shipped RUN` (the default audit in RUN selects the suites that ship), `cargo xtask fuzz --minutes N [--seed S]`
-//! (the fuzz targets as seeded tests).
+//! `cargo xtask gate` (every substrate of the catalogue against its reference), `cargo xtask shipped RUN` (the default
+//! audit in RUN selects the suites that ship), `cargo xtask fuzz --minutes N [--seed S]` (the fuzz targets as seeded
+//! tests).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +15,13 @@ fn main() -> ExitCode {
     let done = match task.as_str() {
         "check" => check(),
         "bless" => bless(),
+        "gate" => gate(&std::env::args().skip(2).collect::<Vec<_>>()),
         "shipped" => shipped(std::env::args().nth(2)),
         "fuzz" => fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
-            eprintln!("usage: cargo xtask check | bless | shipped RUN | fuzz --minutes N [--seed S]");
+            eprintln!(
+                "usage: cargo xtask check | bless | gate [--jobs N] | shipped RUN | fuzz --minutes N [--seed S]"
+            );
             return ExitCode::from(2);
         }
     };
@@ -122,6 +126,17 @@ fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
         .status()?;
     if !status.success() {
         bail!("a target failed; its message has the case to replay with `--seed`");
+    }
+    Ok(())
+}
+
+/// The gate over the whole catalogue: `assay problems --verify`, with what else that command takes.
+fn gate(more: &[String]) -> anyhow::Result<()> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["run", "--release", "--quiet", "--package", "assay", "--", "problems", "--verify"]);
+    let status = command.args(more).current_dir(root()).status().context("starting the gate")?;
+    if !status.success() {
+        bail!("the gate is not passed");
     }
     Ok(())
 }

@@ -150,9 +150,30 @@ pub struct ProblemsArgs {
     /// Only these: globs, a problem's folder, or a folder of them
     #[arg(long, value_name = "GLOB|DIR")]
     pub problems: Vec<String>,
+    /// Only those whose reference calls this operator; of several, all
+    #[arg(long = "operator", value_name = "NAME")]
+    pub operators: Vec<String>,
+    /// Only those whose substrate uses a technique with this text in its name; of several, all
+    #[arg(long = "technique", value_name = "TEXT")]
+    pub techniques: Vec<String>,
+    /// Only those on which a kernel can be judged at all, or only the others
+    #[arg(long, value_enum, value_name = "yes|no")]
+    pub refereeable: Option<YesNo>,
+    /// Of what is left so many, spread over levels, operators and techniques by a fixed rule
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub sample: Option<u32>,
     /// Run every substrate through the gate: references, ragged shapes, sanitizer
     #[arg(long)]
     pub verify: bool,
+}
+
+/// `--refereeable`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum YesNo {
+    /// Those that can.
+    Yes,
+    /// Those that cannot.
+    No,
 }
 
 /// `assay suite`.

@@ -49,12 +49,16 @@ impl Folder {
                 read_text(&file)
             }
             Folder::Embedded(dir) => {
-                let want = format!("{dir}/{name}");
-                let found = FILES.iter().find(|(path, _)| *path == want);
-                found.map(|(_, text)| (*text).to_owned()).ok_or(LoadError::Missing { dir: self.path(), name })
+                let found = embedded_file(&format!("{dir}/{name}"));
+                found.map(str::to_owned).ok_or(LoadError::Missing { dir: self.path(), name })
             }
         }
     }
+}
+
+/// The text of a file of the embedded catalogue.
+pub(crate) fn embedded_file(path: &str) -> Option<&'static str> {
+    FILES.iter().find(|(p, _)| *p == path).map(|(_, text)| *text)
 }
 
 /// The paths of the embedded problems' folders, sorted.

@@ -7,7 +7,7 @@ use assay_tensor::tensor::write_element;
 use assay_tensor::{DType, Tensor, numel};
 
 use crate::error::InputError;
-use crate::init::Values;
+use crate::init::{Made, Values};
 use crate::problem::{Extents, InputKind, Problem, Structure};
 use crate::recipe::{Kind, Position, Recipe};
 
@@ -45,6 +45,7 @@ enum Maker {
 impl Maker {
     fn at(&self, i: u64) -> f64 {
         match self {
+            Maker::Recipe(source) if source.softmax => source.share(i, source.row(i / source.columns)),
             Maker::Recipe(source) => source.at(i) * source.scale,
             Maker::Init(init, main) => init.at(main, i),
             Maker::Noisy(init, main, extra) => init.at(main, i) + PARAM_NOISE * extra.normal_at(i),
@@ -54,6 +55,7 @@ impl Maker {
     /// Stream, lower bound, width and factor, where the values are uniform from one stream and nothing else.
     fn uniform(&self) -> Option<(&Stream, f64, f64, f64)> {
         match self {
+            Maker::Recipe(source) if source.softmax => None,
             Maker::Recipe(source) => {
                 source.uniform().map(|(lo, width)| (&source.main, lo, width, source.scale))
             }
@@ -86,7 +88,20 @@ impl InputValues {
                     }
                 }
             }
-            (None, None) => places.for_each(|(i, place)| write_element(self.dtype, self.maker.at(i), place)),
+            (None, None) => match &self.maker {
+                Maker::Recipe(source) if source.softmax => {
+                    let mut known = None;
+                    for (i, place) in places {
+                        let number = i / source.columns;
+                        let row = known
+                            .filter(|(n, _)| *n == number)
+                            .map_or_else(|| source.row(number), |(_, r)| r);
+                        known = Some((number, row));
+                        write_element(self.dtype, source.share(i, row), place);
+                    }
+                }
+                maker => places.for_each(|(i, place)| write_element(self.dtype, maker.at(i), place)),
+            },
         }
     }
 
@@ -158,8 +173,9 @@ impl Problem {
             let extra = Stream::new(recipe.seed, number * 2 + 1);
             let maker = match (input.kind, input.dtype.is_float()) {
                 (InputKind::Input, true) => Maker::Recipe(Source::new(recipe, init, &shape, main, extra)),
-                (InputKind::Parameter, true) if recipe.params => Maker::Noisy(init, main, extra),
-                _ => Maker::Init(init, main),
+                // The loader lets only floating-point inputs have a factor or a softmax.
+                (InputKind::Parameter, true) if recipe.params => Maker::Noisy(init.values, main, extra),
+                _ => Maker::Init(init.values, main),
             };
             let values = InputValues { dtype: input.dtype, shape, maker, structure: input.structure };
             out.insert(input.name.clone(), values);
@@ -194,6 +210,11 @@ struct Source {
     kind: Kind,
     init: Values,
     scale: f64,
+    /// Whether the initialiser's softmax is to be taken, of values times this factor.
+    softmax: bool,
+    factor: f64,
+    /// Extent of the last dim.
+    columns: u64,
     main: Stream,
     extra: Stream,
     len: u64,
@@ -203,7 +224,7 @@ struct Source {
 }
 
 impl Source {
-    fn new(recipe: &Recipe, init: Values, shape: &[u64], main: Stream, extra: Stream) -> Source {
+    fn new(recipe: &Recipe, init: Made, shape: &[u64], main: Stream, extra: Stream) -> Source {
         let last = shape.len().saturating_sub(1);
         let dim = match recipe.kind {
             // A dim that this tensor does not have is its last.
@@ -215,10 +236,19 @@ impl Source {
             let u = f64::from(Stream::new(recipe.seed, MAGNITUDE_STREAM).uniform_at(0));
             scale *= libm::exp10(lo + (hi - lo) * u);
         }
+        let own = matches!(recipe.kind, Kind::Official | Kind::LogUniform(..));
+        let softmax = own && init.softmax;
+        let factor = if own { init.factor_of(&main) } else { 1.0 };
+        if !softmax {
+            scale *= factor;
+        }
         Source {
             kind: recipe.kind,
-            init,
+            init: init.values,
             scale,
+            softmax,
+            factor,
+            columns: shape.last().copied().unwrap_or(1).max(1),
             main,
             extra,
             len: numel(shape).unwrap_or(0),
@@ -236,6 +266,24 @@ impl Source {
             (Kind::Official | Kind::LogUniform(..), Values::Uniform(lo, hi)) => Some((lo, hi - lo)),
             _ => None,
         }
+    }
+
+    /// What goes into the softmax: in float32, as in PyTorch.
+    fn logit(&self, i: u64) -> f64 {
+        f64::from((self.at(i) * self.factor) as f32)
+    }
+
+    /// Maximum of a row along the last dim, and the sum of its exponentials relative to that.
+    fn row(&self, number: u64) -> (f64, f64) {
+        let first = number.saturating_mul(self.columns);
+        let logits = || (0..self.columns).map(|c| self.logit(first.saturating_add(c)));
+        let top = logits().fold(f64::NEG_INFINITY, f64::max);
+        (top, logits().map(|v| libm::exp(v - top)).sum())
+    }
+
+    /// The softmax of an element of the row with this maximum and sum, times the recipe's scale.
+    fn share(&self, i: u64, (top, sum): (f64, f64)) -> f64 {
+        libm::exp(self.logit(i) - top) / sum * self.scale
     }
 
     fn at(&self, i: u64) -> f64 {

@@ -17,13 +17,16 @@ mod error;
 mod expr;
 mod folder;
 pub mod host;
+mod include;
 mod init;
 mod inputs;
 mod load;
+mod losses;
 mod problem;
 mod recipe;
 mod snippet;
 mod spec;
+mod spread;
 mod targeted;
 
 pub use discover::{Root, SKELETON, discover};
@@ -34,9 +37,12 @@ pub use host::{
     Bindings, HostProgram, LaunchOp, Parameter, ParameterKind, Plan, PlanArg, PlanOp, Scratch, device_source,
     kernel_names, kernel_parameters,
 };
-pub use init::{Init, Values};
+pub use include::{Inlined, inline_includes};
+pub use init::{Init, Made, Values};
 pub use inputs::InputValues;
 pub use load::load;
-pub use problem::{Dim, Extents, Input, InputKind, Problem, Structure};
+pub use losses::{Loss, Lost};
+pub use problem::{Degenerate, Dim, Extents, Input, InputKind, Problem, Reach, Structure, Trivial};
 pub use recipe::{DEFAULT_SEED, Kind, Position, Recipe};
+pub use spread::spread;
 pub use targeted::{search_recipes, targeted_recipes};

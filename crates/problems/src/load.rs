@@ -12,6 +12,7 @@ use crate::error::{HostError, LoadError};
 use crate::expr::{Expr, ExprError};
 use crate::folder::{Folder, read_text};
 use crate::host::{HostProgram, ParameterKind};
+use crate::include::{Inlined, inline_includes, inline_strictly};
 use crate::init::Init;
 use crate::problem::{Dim, Extents, Input, InputKind, Problem, Structure};
 use crate::snippet::{error_at, error_on};
@@ -32,7 +33,7 @@ pub(crate) fn load_folder(folder: &Folder) -> Result<Problem, LoadError> {
     let toml_source = folder.read("problem.toml")?;
     let kernel_source = folder.read("kernel.cu")?;
     let toml = Text { file: folder.path().join("problem.toml"), text: &toml_source };
-    let kernel = Text { file: folder.path().join("kernel.cu"), text: &kernel_source };
+    let kernel = inline_strictly(&folder.path().join("kernel.cu"), &kernel_source, folder)?;
     build(&toml, &kernel, folder.path(), folder.slug())
 }
 
@@ -42,20 +43,24 @@ impl Problem {
     /// # Errors
     /// `At` for host code that cannot be used with this problem.
     pub fn with_kernel(&self, source: &str, file: &Path) -> Result<Problem, LoadError> {
-        let host = host(&Text { file: file.to_owned(), text: source }, self)?;
-        let mut p = self.clone();
-        p.host = host;
-        source.clone_into(&mut p.kernel_source);
-        file.clone_into(&mut p.kernel_file);
-        Ok(p)
+        self.with_inlined(&Inlined::whole(file, source.to_owned()))
     }
 
-    /// The same problem with the kernel of a file on disk.
+    /// The same problem with the kernel of a file on disk, shared code put in.
     ///
     /// # Errors
     /// As [`Problem::with_kernel`], and `Unreadable`.
     pub fn with_kernel_file(&self, file: &Path) -> Result<Problem, LoadError> {
-        self.with_kernel(&read_text(file)?, file)
+        self.with_inlined(&inline_includes(file, &read_text(file)?))
+    }
+
+    fn with_inlined(&self, kernel: &Inlined) -> Result<Problem, LoadError> {
+        let mut p = self.clone();
+        p.host = host(kernel, self)?;
+        p.kernel_source.clone_from(&kernel.text);
+        p.kernel_file = kernel.file().to_owned();
+        p.includes.clone_from(&kernel.names);
+        Ok(p)
     }
 }
 
@@ -131,7 +136,7 @@ impl Names<'_> {
     }
 }
 
-fn build(toml: &Text<'_>, kernel: &Text<'_>, dir: PathBuf, slug: String) -> Result<Problem, LoadError> {
+fn build(toml: &Text<'_>, kernel: &Inlined, dir: PathBuf, slug: String) -> Result<Problem, LoadError> {
     let spec: Spec = toml::from_str(toml.text).map_err(|e| {
         let at = e.span().map_or(0, |s| s.start);
         toml.err(at, e.message().trim_end().to_owned())
@@ -198,6 +203,7 @@ fn build(toml: &Text<'_>, kernel: &Text<'_>, dir: PathBuf, slug: String) -> Resu
         tolerance_note: spec.tolerance_note.clone(),
         notes: spec.notes.clone(),
         refereeable: spec.refereeable,
+        degenerate: spec.degenerate.clone(),
         dims,
         derived,
         scalars,
@@ -209,8 +215,9 @@ fn build(toml: &Text<'_>, kernel: &Text<'_>, dir: PathBuf, slug: String) -> Resu
         reference_text: spec.reference.get_ref().clone(),
         ragged,
         toml_source: toml.text.to_owned(),
-        kernel_source: kernel.text.to_owned(),
-        kernel_file: kernel.file.clone(),
+        kernel_source: kernel.text.clone(),
+        kernel_file: kernel.file().to_owned(),
+        includes: kernel.names.clone(),
         // Replaced below, when the problem can say what binds.
         host: HostProgram::empty(),
     };
@@ -336,6 +343,10 @@ fn inputs(
         }
         if !init.suits(dtype) {
             let message = format!("`{}` makes no values of dtype `{dtype}`", i.init.get_ref());
+            return Err(toml.err_in(&i.init, 0, message));
+        }
+        if !init.is_plain() && kind == InputKind::Parameter {
+            let message = "`factor` and `softmax` make inputs, not parameters";
             return Err(toml.err_in(&i.init, 0, message));
         }
         let structure = structure(toml, i, dtype, shape.len())?;
@@ -471,15 +482,17 @@ fn extents(toml: &Text<'_>, spec: &Spec, p: &Problem) -> Result<(), LoadError> {
 }
 
 /// The host side of a kernel file, checked against what the problem binds.
-fn host(kernel: &Text<'_>, p: &Problem) -> Result<HostProgram, LoadError> {
+fn host(kernel: &Inlined, p: &Problem) -> Result<HostProgram, LoadError> {
+    let place = |line: u32, column: u32, message: String| {
+        let (file, own) = kernel.origin(line);
+        error_on(file, &kernel.text, (line, own), column, message)
+    };
     let fail = |e: HostError| {
         let (line, column) = e.position().unwrap_or((1, 1));
-        error_on(&kernel.file, kernel.text, line, column, e.message())
+        place(line, column, e.message())
     };
-    let host = HostProgram::parse(kernel.text).map_err(fail)?;
-    let dims = p
-        .dims_with(&BTreeMap::new(), Extents::Desk)
-        .map_err(|e| error_on(&kernel.file, kernel.text, 1, 1, e.to_string()))?;
+    let host = HostProgram::parse(&kernel.text).map_err(fail)?;
+    let dims = p.dims_with(&BTreeMap::new(), Extents::Desk).map_err(|e| place(1, 1, e.to_string()))?;
     host.check(&p.bindings(&dims)).map_err(fail)?;
     for output in &p.outputs {
         let found = host.parameters().iter().find(|q| q.name == *output);
@@ -488,12 +501,12 @@ fn host(kernel: &Text<'_>, p: &Problem) -> Result<HostProgram, LoadError> {
             Some((q, _)) => {
                 let message =
                     format!("the output `{output}` is a parameter of `launch` that cannot be written");
-                return Err(error_on(&kernel.file, kernel.text, q.line, q.column, message));
+                return Err(place(q.line, q.column, message));
             }
             None => {
                 let (line, column) = host.position();
                 let message = format!("the output `{output}` is no parameter of `launch`");
-                return Err(error_on(&kernel.file, kernel.text, line, column, message));
+                return Err(place(line, column, message));
             }
         }
     }

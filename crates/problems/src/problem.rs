@@ -56,6 +56,40 @@ pub enum Structure {
     Symmetric,
 }
 
+/// A trivial answer that the official check takes for right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trivial {
+    /// Zeros everywhere.
+    Zeros,
+    /// One number everywhere, the same for every input.
+    Constant,
+    /// One number everywhere, another for each input.
+    Flat,
+}
+
+/// On which inputs something holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reach {
+    /// The benchmark's.
+    Official,
+    /// Whatever they hold: no input tells one kernel from another.
+    Any,
+}
+
+/// What makes a problem blind: a kernel that reads nothing passes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Degenerate {
+    /// The least that passes at a tolerance of 1e-2: zeros are a constant, and a constant is flat.
+    pub passes: Trivial,
+    /// On which inputs.
+    pub inputs: Reach,
+    /// Why, for readers.
+    pub reason: String,
+}
+
 /// An input tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
@@ -98,6 +132,8 @@ pub struct Problem {
     pub notes: Option<String>,
     /// False where the float32 reference fails its own float64 evaluation, so that no kernel can be judged.
     pub refereeable: bool,
+    /// A trivial answer that passes, where there is one.
+    pub degenerate: Option<Degenerate>,
     /// The dims, by name.
     pub dims: Vec<Dim>,
     /// Derived dims in an order in which each needs only earlier ones.
@@ -121,8 +157,10 @@ pub struct Problem {
     pub ragged: Vec<BTreeMap<String, u64>>,
     /// Text of `problem.toml`.
     pub toml_source: String,
-    /// Text of the kernel file.
+    /// Text of the kernel file, with the shared code that it includes.
     pub kernel_source: String,
+    /// Names of the shared code in it, in the order of the text.
+    pub includes: Vec<String>,
     /// Where the kernel file is.
     pub kernel_file: PathBuf,
     /// Its host side.
@@ -133,6 +171,12 @@ impl Problem {
     /// `1/23`, by which reports and databases call it.
     pub fn key(&self) -> String {
         format!("{}/{}", self.level, self.id)
+    }
+
+    /// Whether a kernel can be judged on it at all: float32 follows the reference, and some input tells outputs from
+    /// a constant.
+    pub fn can_referee(&self) -> bool {
+        self.refereeable && self.degenerate.as_ref().is_none_or(|d| d.inputs != Reach::Any)
     }
 
     /// SHA-256 of `problem.toml` and of the kernel file, in hexadecimal.

@@ -16,28 +16,29 @@ pub(crate) fn error_at(file: &Path, text: &str, at: usize, message: impl Into<St
         line,
         column,
         message: message.into(),
-        snippet: quote(text, line, column),
+        snippet: quote(text, line, line, column),
     }
 }
 
-/// The error at a 1-based line and column.
+/// The error at a 1-based line and column of `text`, which is line `own` of `file`.
 pub(crate) fn error_on(
     file: &Path,
     text: &str,
-    line: u32,
+    (line, own): (u32, u32),
     column: u32,
     message: impl Into<String>,
 ) -> LoadError {
     LoadError::At {
         file: file.to_owned(),
-        line,
+        line: own,
         column,
         message: message.into(),
-        snippet: quote(text, line, column),
+        snippet: quote(text, line, own, column),
     }
 }
 
-fn quote(text: &str, line: u32, column: u32) -> String {
+/// The line with its mark, numbered `shown_as`.
+fn quote(text: &str, line: u32, shown_as: u32, column: u32) -> String {
     let shown: Vec<char> = text
         .lines()
         .nth(line.saturating_sub(1) as usize)
@@ -50,7 +51,7 @@ fn quote(text: &str, line: u32, column: u32) -> String {
     let from = at.saturating_sub(WIDTH / 2);
     let to = shown.len().min(from + WIDTH);
     let cut: String = shown[from..to].iter().collect();
-    let number = line.to_string();
+    let number = shown_as.to_string();
     let pad = " ".repeat(number.len());
     format!("{pad} |\n{number} | {cut}\n{pad} | {}^", " ".repeat(at - from))
 }

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use toml::Spanned;
 
+use crate::problem::Degenerate;
+
 /// The whole file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +26,7 @@ pub(crate) struct Spec {
     pub notes: Option<String>,
     #[serde(default = "yes")]
     pub refereeable: bool,
+    pub degenerate: Option<Degenerate>,
     pub outputs: Spanned<Vec<Spanned<String>>>,
     #[serde(default)]
     pub output_shapes: BTreeMap<Spanned<String>, Spanned<Vec<Spanned<Extent>>>>,

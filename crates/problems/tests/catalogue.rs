@@ -32,6 +32,28 @@ fn the_embedded_catalogue_is_the_folder() {
 }
 
 #[test]
+fn what_desk_extents_lose_stands_in_the_notes() {
+    let silent: Vec<String> = all()
+        .iter()
+        .flat_map(|p| p.unsaid_losses().into_iter().map(|l| format!("{}: {l}", p.key())))
+        .collect();
+    assert!(silent.is_empty(), "\n{}", silent.join("\n"));
+}
+
+#[test]
+fn losses_are_read_off_the_shapes() {
+    let of = |key: &str| {
+        let p = all().into_iter().find(|p| p.key() == key).unwrap();
+        p.desk_losses().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    // A free dim that stays a multiple loses nothing; a contracted one does, and so does a remainder.
+    assert_eq!(of("1/2"), ["K reduces over 2048 for 8192"]);
+    assert_eq!(of("1/23"), Vec::<String>::new());
+    assert_eq!(of("1/45")[..2], ["H has a rest by 4", "W has a rest by 4"].map(str::to_owned));
+    assert!(of("2/67").contains(&"H reduces over 20 for 256".to_owned()), "{:?}", of("2/67"));
+}
+
+#[test]
 fn every_launcher_plans_at_every_extent_and_lists_what_it_launches() {
     for p in all() {
         let mut cases = vec![p.dims_with(&Default::default(), Extents::Official).unwrap()];

@@ -113,9 +113,22 @@ fn every_fault_of_problem_toml_points_at_its_place() {
             "rand\"",
             "no values of dtype `i32`",
         ),
+        (
+            "outputs = [\"y\"]",
+            "outputs = [\"y\"]\ndegenerate = \"yes\"",
+            "\"yes\"",
+            "expected struct Degenerate",
+        ),
+        (
+            "outputs = [\"y\"]",
+            "outputs = [\"y\"]\ndegenerate = { passes = \"ones\", inputs = \"any\", reason = \"x\" }",
+            "\"ones\"",
+            "unknown variant `ones`",
+        ),
         ("init = \"rand\"", "init = \"rnd\"", "rnd", "unknown initialiser"),
         ("init = \"rand\"", "init = \"uniform(0, 1/Q)\"", "Q)\"", "`Q` is no dim"),
         ("init = \"rand\"", "init = \"full(1/(K-3))\"", "\"full", "not finite"),
+        ("init = \"uniform(-1/sqrt(K), 1/sqrt(K))\"", "init = \"factor(rand)\"", "factor", "not parameters"),
         ("kind = \"parameter\"", "kind = \"weight\"", "weight\"", "unknown kind"),
         ("init = \"rand\"", "init = \"rand\"\nstructure = \"diagonal\"", "diagonal\"", "unknown structure"),
         ("init = \"rand\"", "init = \"rand\"\nstructure = \"upper\"", "upper\"", "only matrices"),
@@ -251,6 +264,40 @@ fn values_depend_on_seed_tensor_and_index_alone() {
     let (one, three) = (make("official#3")["x"].to_f64_vec(), make("official*3#3")["x"].to_f64_vec());
     assert!(one.iter().zip(&three).all(|(a, b)| (a * 3.0) as f32 == *b as f32));
     assert!(one.iter().all(|v| (0.0..1.0).contains(v)));
+}
+
+#[test]
+fn a_factor_is_one_number_per_seed_and_a_softmax_makes_rows_of_probabilities() {
+    let make = |init: &str, recipe: &str| {
+        let to = format!("shape = [3, \"M\"]\ninit = \"{init}\"");
+        let toml = TOML.replace("shape = [\"M\"]\ninit = \"rand\"", &to);
+        let p = loaded(&toml, KERNEL).unwrap_or_else(|e| panic!("{e}"));
+        p.make_inputs(&Recipe::parse(recipe).unwrap(), Extents::Desk).unwrap()["x"].to_f64_vec()
+    };
+    let plain = make("rand", "official#5");
+    let scaled = make("factor(rand)", "official#5");
+    let factor = scaled[1] / plain[1];
+    assert!(factor > 0.0 && factor < 1.0);
+    assert!(plain.iter().zip(&scaled).all(|(a, b)| (a * factor - b).abs() < 1e-7), "one factor for all");
+    let factors: Vec<f64> =
+        (0..200).map(|seed| make("factor(ones)", &format!("official#{seed}"))[0]).collect();
+    let mean = factors.iter().sum::<f64>() / 200.0;
+    assert!((mean - 0.5).abs() < 0.1 && factors.iter().all(|f| (0.0..1.0).contains(f)), "{mean}");
+    // Another kind is not the initialiser's business; a scale is on top of it.
+    assert_eq!(make("factor(rand)", "normal(1)#5"), make("rand", "normal(1)#5"));
+    assert_eq!(make("factor(ones)", "official*4#5")[0], 4.0 * make("factor(ones)", "official#5")[0]);
+
+    let rows = make("softmax(factor(rand))", "official#5");
+    for (row, values) in rows.chunks(62).zip(scaled.chunks(62)) {
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+        let sum: f64 = values.iter().map(|v| v.exp()).sum();
+        assert!(row.iter().zip(values).all(|(p, v)| (p - v.exp() / sum).abs() < 1e-7));
+    }
+    let tripled = make("softmax(factor(rand))", "official*3#5");
+    assert!(rows.iter().zip(&tripled).all(|(a, b)| (a * 3.0 - b).abs() < 1e-7), "scaled after the softmax");
+    let signs = make("sign", "official#5");
+    let positive = signs.iter().filter(|v| **v == 1.0).count();
+    assert!(signs.iter().all(|v| v.abs() == 1.0) && (60..130).contains(&positive), "{positive} of 186");
 }
 
 #[test]

@@ -4,18 +4,15 @@
 // target in a register while it walks down. Blocks leave partial sums, and a single block
 // adds them.
 
+#include "warp_sum.cuh"
+
 static constexpr int THREADS = 256;
 static constexpr int ROWS = 16;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __device__ __forceinline__ float block_sum(float v) {
     __shared__ float warp_sums[WARPS];
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
+    v = warp_sum(v);
     if (threadIdx.x % WARP == 0) {
         warp_sums[threadIdx.x / WARP] = v;
     }

@@ -1,18 +1,10 @@
 // InstanceNorm of x[B, C, H, W] without weight and bias: one block per plane reads it
 // three times, for the mean, for the variance about it, and to write the result.
 
-static constexpr int THREADS = 512;
-static constexpr int WARP = 32;
-static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
+#include "warp_sum.cuh"
 
-__device__ __forceinline__ float warp_sum(float value) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        value += __shfl_xor_sync(FULL_MASK, value, offset);
-    }
-    return value;
-}
+static constexpr int THREADS = 512;
+static constexpr int WARPS = THREADS / WARP;
 
 // The sum over the block, in every thread. A slot array serves one call only.
 __device__ __forceinline__ float block_sum(float value, float* slots) {

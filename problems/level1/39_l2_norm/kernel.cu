@@ -4,10 +4,10 @@
 // adds up the row's segments and divides. Where D is no multiple of four, rows begin at
 // any of four alignments: elements before the first 16-byte boundary are peeled off.
 
+#include "warp_sum_down.cuh"
+
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 static constexpr int SEGMENTS = 8;
 static constexpr int VEC = 4;
 
@@ -51,10 +51,7 @@ __global__ void segment_squares(const float* __restrict__ x, float* __restrict__
         sum += in[i] * in[i];
     }
 
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_down_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum_down(sum);
     if (tid % WARP == 0) {
         partial[tid / WARP] = sum;
     }

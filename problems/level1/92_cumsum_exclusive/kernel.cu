@@ -4,10 +4,10 @@
 // a row's totals into what lies before each chunk, the third scans the chunks. Chunks of
 // one row run in parallel, unlike in a loop with a carry.
 
+#include "warp_sum_down.cuh"
+
 static constexpr int THREADS = 256;
 static constexpr int CHUNK = 2 * THREADS;
-static constexpr int WARP = 32;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void chunk_totals(const float* __restrict__ x, float* __restrict__ totals, int N,
                              int chunks) {
@@ -20,10 +20,7 @@ __global__ void chunk_totals(const float* __restrict__ x, float* __restrict__ to
     if (base + THREADS + tid < N) {
         sum += in[base + THREADS + tid];
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_down_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum_down(sum);
     if (tid % WARP == 0) {
         warp_sums[tid / WARP] = sum;
     }

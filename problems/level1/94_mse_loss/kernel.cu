@@ -4,20 +4,17 @@
 // one partial sum each; a second, single block adds those and divides. The order of
 // additions does not depend on timing.
 
+#include "warp_sum_down.cuh"
+
 static constexpr int THREADS = 256;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
 static constexpr int MAX_BLOCKS = 64;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 // The sum over the block, in thread 0.
 __device__ __forceinline__ float block_sum(float v) {
     __shared__ float warp_sums[WARPS];
     const int lane = threadIdx.x % WARP;
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_down_sync(FULL_MASK, v, offset);
-    }
+    v = warp_sum_down(v);
     if (lane == 0) {
         warp_sums[threadIdx.x / WARP] = v;
     }

@@ -3,10 +3,10 @@
 // A warp owns a row and keeps the running maximum with the sum of exponentials relative to
 // it; the lanes merge theirs by shuffles. A second kernel, one block, averages the rows.
 
-static constexpr int WARP = 32;
+#include "max_sum.cuh"
+
 static constexpr int WARPS = 4;
 static constexpr int MEAN_THREADS = 256;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void row_losses(const float* __restrict__ logits,
                            const long long* __restrict__ targets, float* __restrict__ losses,
@@ -37,14 +37,7 @@ __global__ void row_losses(const float* __restrict__ logits,
         sum = sum * expf(top - higher) + expf(v - higher);
         top = higher;
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        const float other_top = __shfl_xor_sync(FULL_MASK, top, offset);
-        const float other_sum = __shfl_xor_sync(FULL_MASK, sum, offset);
-        const float higher = fmaxf(top, other_top);
-        sum = sum * expf(top - higher) + other_sum * expf(other_top - higher);
-        top = higher;
-    }
+    warp_merge_max_sum(top, sum);
     if (lane == 0) {
         losses[row] = logf(sum) + (top - in[targets[row]]);
     }

@@ -3,26 +3,14 @@
 // Every block leaves a partial sum, then draws a ticket; the block with the last ticket
 // adds all partial sums in order. The fence makes them visible before the ticket is.
 
+#include "tree_sum.cuh"
+
 static constexpr int THREADS = 128;
 static constexpr int MAX_BLOCKS = 64;
 
 __device__ __forceinline__ float smooth_l1(float p, float t) {
     const float d = fabsf(p - t);
     return d < 1.0f ? 0.5f * d * d : d - 0.5f;
-}
-
-// Sums the block's values with a tree; the total is in sums[0].
-__device__ __forceinline__ void tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
 }
 
 __global__ void smooth_l1_mean(const float* __restrict__ predictions,
@@ -37,7 +25,7 @@ __global__ void smooth_l1_mean(const float* __restrict__ predictions,
          i += stride) {
         sum += smooth_l1(predictions[i], targets[i]);
     }
-    tree_sum(sums, sum);
+    tree_sum<THREADS>(sums, sum);
 
     if (threadIdx.x == 0) {
         partial[blockIdx.x] = sums[0];
@@ -54,7 +42,7 @@ __global__ void smooth_l1_mean(const float* __restrict__ predictions,
     for (int i = threadIdx.x; i < gridDim.x; i += THREADS) {
         sum += __ldcg(partial + i);
     }
-    tree_sum(sums, sum);
+    tree_sum<THREADS>(sums, sum);
     if (threadIdx.x == 0) {
         *loss = sums[0] / static_cast<float>(n);
     }

@@ -5,22 +5,14 @@
 // larger score appears. A thread accumulates its own columns of the embedding for all
 // queries; blocks share out embeddings of more than 1024 columns.
 
-static constexpr int WARP = 32;
+#include "warp_sum.cuh"
+
 static constexpr int QUERIES = 8;
 static constexpr int KEYS = 8;
 static constexpr int THREADS = 128;
 static constexpr int WARPS = THREADS / WARP;
 static constexpr int COLUMNS = 8;
 static constexpr int PASS = THREADS * COLUMNS;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
-}
 
 __global__ void flash_attention(const float* __restrict__ Q, const float* __restrict__ K,
                                 const float* __restrict__ V, float* __restrict__ out, int S,

@@ -4,10 +4,10 @@
 // A block reduces one row; a second kernel, one block, averages the rows. Entries of the
 // targets that are zero count as zero.
 
+#include "warp_sum.cuh"
+
 static constexpr int THREADS = 256;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __device__ __forceinline__ float divergence(float p, float t) {
     const float own = t == 0.0f ? 0.0f : t * logf(t);
@@ -16,10 +16,7 @@ __device__ __forceinline__ float divergence(float p, float t) {
 
 __device__ __forceinline__ float block_sum(float v) {
     __shared__ float warp_sums[WARPS];
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
+    v = warp_sum(v);
     if (threadIdx.x % WARP == 0) {
         warp_sums[threadIdx.x / WARP] = v;
     }

@@ -4,24 +4,13 @@
 // A thread makes one pooled value from a 4x4 patch in registers. A block adds its threads'
 // values and leaves one partial sum; the second kernel adds a plane's partial sums.
 
+#include "tree_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int POOL = 2;
 static constexpr int PATCH = POOL + K - 1;
 static constexpr int THREADS = 64;
-
-__device__ __forceinline__ void tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-}
 
 __global__ void pooled_sums(const float* __restrict__ x, const float* __restrict__ weight,
                             const float* __restrict__ bias, float* __restrict__ partial, int CI,
@@ -68,7 +57,7 @@ __global__ void pooled_sums(const float* __restrict__ x, const float* __restrict
         const float best = fmaxf(fmaxf(acc[0][0], acc[0][1]), fmaxf(acc[1][0], acc[1][1]));
         value = fminf(fmaxf(best + bias[co], -1.0f), 1.0f);
     }
-    tree_sum(sums, value);
+    tree_sum<THREADS>(sums, value);
     if (threadIdx.x == 0) {
         const long long plane = static_cast<long long>(blockIdx.z) * CO + co;
         partial[plane * gridDim.x + blockIdx.x] = sums[0];
@@ -82,7 +71,7 @@ __global__ void mean_tanh(const float* __restrict__ partial, float* __restrict__
     for (int i = threadIdx.x; i < parts; i += THREADS) {
         sum += partial[static_cast<long long>(blockIdx.x) * parts + i];
     }
-    tree_sum(sums, sum);
+    tree_sum<THREADS>(sums, sum);
     if (threadIdx.x == 0) {
         y[blockIdx.x] = tanhf(sums[0] / pools);
     }

@@ -5,6 +5,8 @@
 // deviation over all images, the pooling kernel normalises what it reads, and a block per
 // image and group normalises the pooled values in place.
 
+#include "tree_total.cuh"
+
 static constexpr int K = 5;
 static constexpr int TAPS = K * K;
 static constexpr int PAD = 1;
@@ -48,23 +50,6 @@ __global__ void conv_transpose(const float* __restrict__ x, const float* __restr
     h[plane * (HO * WO) + position] = sum;
 }
 
-__device__ __forceinline__ float tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-    const float total = sums[0];
-    // The next call overwrites the sums.
-    __syncthreads();
-    return total;
-}
-
 __global__ void channel_statistics(const float* __restrict__ h, float* __restrict__ mean,
                                    float* __restrict__ inv_std, int B, int CO, int pixels,
                                    float eps) {
@@ -75,14 +60,14 @@ __global__ void channel_statistics(const float* __restrict__ h, float* __restric
     for (int i = threadIdx.x; i < count; i += THREADS) {
         sum += h[(static_cast<long long>(i / pixels) * CO + co) * pixels + i % pixels];
     }
-    const float average = tree_sum(sums, sum) / count;
+    const float average = tree_total<THREADS>(sums, sum) / count;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < count; i += THREADS) {
         const float d =
             h[(static_cast<long long>(i / pixels) * CO + co) * pixels + i % pixels] - average;
         squares += d * d;
     }
-    const float variance = tree_sum(sums, squares) / count;
+    const float variance = tree_total<THREADS>(sums, squares) / count;
     if (threadIdx.x == 0) {
         mean[co] = average;
         inv_std[co] = rsqrtf(variance + eps);
@@ -120,13 +105,13 @@ __global__ void group_norm_in_place(float* y, const float* __restrict__ gamma,
     for (int i = threadIdx.x; i < size; i += THREADS) {
         sum += values[i];
     }
-    const float mean = tree_sum(sums, sum) / size;
+    const float mean = tree_total<THREADS>(sums, sum) / size;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const float d = values[i] - mean;
         squares += d * d;
     }
-    const float inv_std = rsqrtf(tree_sum(sums, squares) / size + eps);
+    const float inv_std = rsqrtf(tree_total<THREADS>(sums, squares) / size + eps);
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const int co = group * CG + i / pools;
         values[i] = (values[i] - mean) * inv_std * gamma[co] + beta[co];

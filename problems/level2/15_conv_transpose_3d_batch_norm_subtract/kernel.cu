@@ -5,6 +5,8 @@
 // gamma / deviation of the channel. A block per volume finds mean and squared deviation of h,
 // which is in y; a channel's deviation is merged from its volumes; the last kernel scales.
 
+#include "tree_total.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 128;
@@ -43,23 +45,6 @@ __global__ void conv_transpose(const float* __restrict__ x, const float* __restr
     h[plane * (DO * HO * WO) + position] = sum;
 }
 
-__device__ __forceinline__ float tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-    const float total = sums[0];
-    // The next call overwrites the sums.
-    __syncthreads();
-    return total;
-}
-
 __global__ void volume_moments(const float* __restrict__ h, float* __restrict__ means,
                                float* __restrict__ m2s, int size) {
     __shared__ float sums[THREADS];
@@ -68,13 +53,13 @@ __global__ void volume_moments(const float* __restrict__ h, float* __restrict__ 
     for (int i = threadIdx.x; i < size; i += THREADS) {
         sum += values[i];
     }
-    const float mean = tree_sum(sums, sum) / size;
+    const float mean = tree_total<THREADS>(sums, sum) / size;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const float d = values[i] - mean;
         squares += d * d;
     }
-    squares = tree_sum(sums, squares);
+    squares = tree_total<THREADS>(sums, squares);
     if (threadIdx.x == 0) {
         means[blockIdx.x] = mean;
         m2s[blockIdx.x] = squares;

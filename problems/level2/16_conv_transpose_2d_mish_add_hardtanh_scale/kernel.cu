@@ -5,6 +5,8 @@
 // follows picks, for each output, the one, two or four products that fall on it, and applies
 // the epilogue.
 
+#include "mish.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int BM = 16;
@@ -65,11 +67,6 @@ __global__ void columns_gemm(const float* __restrict__ weight, const float* __re
             }
         }
     }
-}
-
-__device__ __forceinline__ float mish(float v) {
-    const float softplus = fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v)));
-    return v * tanhf(softplus);
 }
 
 __global__ void gather_epilogue(const float* __restrict__ cols, const float* __restrict__ bias,

@@ -4,13 +4,13 @@
 // filter streaming through shared memory eight input channels at a time. A block per plane
 // then finds mean and variance in two passes and rewrites the plane.
 
+#include "block_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
 static constexpr int CI_STEP = 8;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_plane(const float* __restrict__ x, const float* __restrict__ weight,
                            const float* __restrict__ bias, float* __restrict__ y, int CI, int CO,
@@ -48,19 +48,6 @@ __global__ void conv_plane(const float* __restrict__ x, const float* __restrict_
     }
 }
 
-// The sum over the block, in every thread. `parts` must not be in use.
-__device__ __forceinline__ float block_sum(float v, float* parts) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    if (threadIdx.x % WARP == 0) {
-        parts[threadIdx.x / WARP] = v;
-    }
-    __syncthreads();
-    return parts[0] + parts[1] + parts[2] + parts[3];
-}
-
 __global__ void norm_plane(float* y, int pixels, float eps, float divide_by) {
     __shared__ float mean_parts[WARPS];
     __shared__ float variance_parts[WARPS];
@@ -70,13 +57,13 @@ __global__ void norm_plane(float* y, int pixels, float eps, float divide_by) {
     for (int i = threadIdx.x; i < pixels; i += THREADS) {
         sum += plane[i];
     }
-    const float mean = block_sum(sum, mean_parts) / pixels;
+    const float mean = block_sum<WARPS>(sum, mean_parts) / pixels;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < pixels; i += THREADS) {
         const float d = plane[i] - mean;
         squares += d * d;
     }
-    const float variance = block_sum(squares, variance_parts) / pixels;
+    const float variance = block_sum<WARPS>(squares, variance_parts) / pixels;
     const float factor = rsqrtf(variance + eps) / divide_by;
     for (int i = threadIdx.x; i < pixels; i += THREADS) {
         plane[i] = (plane[i] - mean) * factor;

@@ -5,9 +5,9 @@
 // keeps one running sum over all of its warp's dot products, and the lanes meet once, at
 // the end.
 
-static constexpr int WARP = 32;
+#include "warp_sum.cuh"
+
 static constexpr int WARPS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void linear_summed(const float* __restrict__ x, const float* __restrict__ weight,
                               const float* __restrict__ bias, float* __restrict__ y, int K,
@@ -37,10 +37,7 @@ __global__ void linear_summed(const float* __restrict__ x, const float* __restri
         }
     }
 
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_xor_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum(sum);
     if (lane == 0) {
         warp_sums[warp] = sum;
     }

@@ -4,6 +4,9 @@
 // filter. A thread makes four rows of a column and reuses, tap by tap, what neighbouring
 // rows share. The norm takes a block per image and group and merges Welford states.
 
+#include "gelu.cuh"
+#include "moments.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int TILE = 16;
@@ -13,10 +16,7 @@ static constexpr int PATCH = TILE + K - 1;
 static constexpr int THREADS = TILE * TY;
 static constexpr int GROUP = 8;
 static constexpr int NORM_THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = NORM_THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
 
 __global__ void conv_transpose_gelu(const float* __restrict__ x,
                                     const float* __restrict__ weight,
@@ -71,25 +71,9 @@ __global__ void conv_transpose_gelu(const float* __restrict__ x,
         if (ho < HO && wo < WO) {
             const float v = acc[r] + bias[co];
             const long long plane = static_cast<long long>(blockIdx.z) * CO + co;
-            y[(plane * HO + ho) * WO + wo] = 0.5f * v * (1.0f + erff(v * INV_SQRT_2));
+            y[(plane * HO + ho) * WO + wo] = gelu(v);
         }
     }
-}
-
-struct Moments {
-    float count;
-    float mean;
-    float m2;
-};
-
-__device__ __forceinline__ Moments merge(Moments a, Moments b) {
-    Moments out;
-    out.count = a.count + b.count;
-    const float share = out.count > 0.0f ? b.count / out.count : 0.0f;
-    const float delta = b.mean - a.mean;
-    out.mean = a.mean + delta * share;
-    out.m2 = a.m2 + b.m2 + delta * delta * a.count * share;
-    return out;
 }
 
 __global__ void norm_group(float* y, const float* __restrict__ gamma,
@@ -108,14 +92,7 @@ __global__ void norm_group(float* y, const float* __restrict__ gamma,
         m.mean += delta / m.count;
         m.m2 += delta * (v - m.mean);
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        Moments other;
-        other.count = __shfl_xor_sync(FULL_MASK, m.count, offset);
-        other.mean = __shfl_xor_sync(FULL_MASK, m.mean, offset);
-        other.m2 = __shfl_xor_sync(FULL_MASK, m.m2, offset);
-        m = merge(m, other);
-    }
+    m = warp_merge(m);
     if (tid % WARP == 0) {
         parts[tid / WARP] = m;
     }

@@ -5,27 +5,13 @@
 // sum of squared deviations of its values. A second kernel merges a group's pairs, and a
 // third normalises.
 
+#include "sigmoid.cuh"
+#include "tree_total.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int GROUP = 4;
 static constexpr int THREADS = 128;
-
-__device__ __forceinline__ float tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-    const float total = sums[0];
-    // The next call overwrites the sums.
-    __syncthreads();
-    return total;
-}
 
 __global__ void conv_sigmoid_moments(const float* __restrict__ x,
                                      const float* __restrict__ weight,
@@ -63,7 +49,7 @@ __global__ void conv_sigmoid_moments(const float* __restrict__ x,
         for (int o = 0; o < GROUP; ++o) {
             const int co = co0 + o;
             const float h = (values[o] + conv_bias[co] + bias[co]) * scale[co];
-            values[o] = 1.0f / (1.0f + expf(-h));
+            values[o] = sigmoid(h);
             const long long plane = static_cast<long long>(blockIdx.z) * G * GROUP + co;
             y[plane * pixels + position] = values[o];
         }
@@ -71,14 +57,14 @@ __global__ void conv_sigmoid_moments(const float* __restrict__ x,
 
     const int count = GROUP * min(THREADS, pixels - first);
     const float sum = values[0] + values[1] + values[2] + values[3];
-    const float mean = tree_sum(sums, sum) / count;
+    const float mean = tree_total<THREADS>(sums, sum) / count;
     float squares = 0.0f;
     #pragma unroll
     for (int o = 0; o < GROUP; ++o) {
         const float d = inside ? values[o] - mean : 0.0f;
         squares += d * d;
     }
-    const float m2 = tree_sum(sums, squares);
+    const float m2 = tree_total<THREADS>(sums, squares);
     if (threadIdx.x == 0) {
         const int part = (blockIdx.z * G + group) * gridDim.x + blockIdx.x;
         means[part] = mean;

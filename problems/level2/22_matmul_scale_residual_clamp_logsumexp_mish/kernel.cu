@@ -4,6 +4,9 @@
 // scratch tensor. The second kernel adds the parts in order while a warp walks a row and
 // keeps the running maximum and the sum of exponentials relative to it.
 
+#include "max_sum.cuh"
+#include "softplus.cuh"
+
 static constexpr int BM = 8;
 static constexpr int BN = 16;
 static constexpr int BK = 32;
@@ -11,9 +14,7 @@ static constexpr int TX = BN / 2;
 static constexpr int TY = BM / 2;
 static constexpr int THREADS = TX * TY;
 static constexpr int PARTS = 4;
-static constexpr int WARP = 32;
 static constexpr int ROWS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 // Thread (tx, ty) makes rows ty and ty + 4, columns tx and tx + 8 of the tile.
 __global__ void gemm_part(const float* __restrict__ x, const float* __restrict__ weight,
@@ -69,11 +70,6 @@ __global__ void gemm_part(const float* __restrict__ x, const float* __restrict__
     }
 }
 
-// log(1 + exp(v)) without overflow.
-__device__ __forceinline__ float softplus(float v) {
-    return fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v)));
-}
-
 __global__ void logsumexp_mish(const float* __restrict__ parts, const float* __restrict__ bias,
                                float* __restrict__ y, int B, int N, float scale_factor,
                                float clamp_min, float clamp_max) {
@@ -102,14 +98,7 @@ __global__ void logsumexp_mish(const float* __restrict__ parts, const float* __r
         }
         sum += expf(h - top);
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        const float other_top = __shfl_xor_sync(FULL_MASK, top, offset);
-        const float other_sum = __shfl_xor_sync(FULL_MASK, sum, offset);
-        const float both = fmaxf(top, other_top);
-        sum = sum * expf(top - both) + other_sum * expf(other_top - both);
-        top = both;
-    }
+    warp_merge_max_sum(top, sum);
     if (lane == 0) {
         const float l = top + logf(sum);
         y[row] = l * (l * tanhf(softplus(l)));

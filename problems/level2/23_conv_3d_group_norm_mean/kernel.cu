@@ -4,12 +4,13 @@
 // channel's mean and its group's moments. Kernels: the convolution, moments of every
 // channel by a block each, and one warp per image for groups and the final mean.
 
+#include "tree_total.cuh"
+#include "warp_sum_down.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 128;
 static constexpr int GROUP = 3;
-static constexpr int WARP = 32;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 // The three channels of a group per thread.
 __global__ void conv_group(const float* __restrict__ x, const float* __restrict__ weight,
@@ -44,23 +45,6 @@ __global__ void conv_group(const float* __restrict__ x, const float* __restrict_
     }
 }
 
-__device__ __forceinline__ float tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-    const float total = sums[0];
-    // The next call overwrites the sums.
-    __syncthreads();
-    return total;
-}
-
 __global__ void channel_moments(const float* __restrict__ h, float* __restrict__ means,
                                 float* __restrict__ m2s, int size) {
     __shared__ float sums[THREADS];
@@ -69,13 +53,13 @@ __global__ void channel_moments(const float* __restrict__ h, float* __restrict__
     for (int i = threadIdx.x; i < size; i += THREADS) {
         sum += values[i];
     }
-    const float mean = tree_sum(sums, sum) / size;
+    const float mean = tree_total<THREADS>(sums, sum) / size;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const float d = values[i] - mean;
         squares += d * d;
     }
-    squares = tree_sum(sums, squares);
+    squares = tree_total<THREADS>(sums, squares);
     if (threadIdx.x == 0) {
         means[blockIdx.x] = mean;
         m2s[blockIdx.x] = squares;
@@ -105,10 +89,7 @@ __global__ void mean_of_norm(const float* __restrict__ means, const float* __res
             sum += (m[o] - mean) * inv_std * gamma[co] + beta[co];
         }
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_down_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum_down(sum);
     if (lane == 0) {
         y[blockIdx.x] = sum / (G * GROUP);
     }

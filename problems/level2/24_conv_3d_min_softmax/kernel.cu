@@ -4,11 +4,12 @@
 // minimum over depth is a running one, and the softmax is two warp reductions. More than
 // 32 channels take several trips, each trip's minima waiting in the result itself.
 
+#include "warp_max.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_min_softmax(const float* __restrict__ x, const float* __restrict__ weight,
                                  const float* __restrict__ bias, float* y, int CI, int CO, int D,
@@ -40,19 +41,13 @@ __global__ void conv_min_softmax(const float* __restrict__ x, const float* __res
         out[static_cast<long long>(co) * pixels] = least;
         top = fmaxf(top, least);
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        top = fmaxf(top, __shfl_xor_sync(FULL_MASK, top, offset));
-    }
+    top = warp_max(top);
     // A lane reads back only what it wrote itself.
     float total = 0.0f;
     for (int co = lane; co < CO; co += WARP) {
         total += expf(out[static_cast<long long>(co) * pixels] - top);
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        total += __shfl_xor_sync(FULL_MASK, total, offset);
-    }
+    total = warp_sum(total);
     for (int co = lane; co < CO; co += WARP) {
         float* at = out + static_cast<long long>(co) * pixels;
         *at = expf(*at - top) / total;

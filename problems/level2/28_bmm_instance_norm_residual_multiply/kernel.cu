@@ -4,33 +4,11 @@
 // shared memory, where the whole row stays: mean, variance and the last step never touch
 // global memory again. The variance is a second pass over the centred values.
 
-static constexpr int WARP = 32;
+#include "block_sum.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int WARPS = 8;
 static constexpr int THREADS = WARP * WARPS;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
-}
-
-// The sum over the block, in every thread. `parts` must not be in use.
-__device__ __forceinline__ float block_sum(float v, float* parts) {
-    v = warp_sum(v);
-    if (threadIdx.x % WARP == 0) {
-        parts[threadIdx.x / WARP] = v;
-    }
-    __syncthreads();
-    float total = 0.0f;
-    #pragma unroll
-    for (int i = 0; i < WARPS; ++i) {
-        total += parts[i];
-    }
-    return total;
-}
 
 __global__ void linear_norm_row(const float* __restrict__ x, const float* __restrict__ other,
                                 const float* __restrict__ weight, const float* __restrict__ bias,
@@ -61,14 +39,14 @@ __global__ void linear_norm_row(const float* __restrict__ x, const float* __rest
     for (int n = tid; n < N; n += THREADS) {
         sum += row[n];
     }
-    const float mean = block_sum(sum, mean_parts) / N;
+    const float mean = block_sum<WARPS>(sum, mean_parts) / N;
 
     float squares = 0.0f;
     for (int n = tid; n < N; n += THREADS) {
         const float d = row[n] - mean;
         squares += d * d;
     }
-    const float inv_std = rsqrtf(block_sum(squares, variance_parts) / N + eps);
+    const float inv_std = rsqrtf(block_sum<WARPS>(squares, variance_parts) / N + eps);
 
     const long long offset = static_cast<long long>(blockIdx.x) * N;
     for (int n = tid; n < N; n += THREADS) {

@@ -4,6 +4,8 @@
 // are on their way into registers, and they are stored to the other buffer afterwards.
 // Each step then costs one barrier, and its loads are hidden behind arithmetic.
 
+#include "mish.cuh"
+
 static constexpr int BM = 8;
 static constexpr int BN = 16;
 static constexpr int BK = 32;
@@ -12,12 +14,6 @@ static constexpr int TY = BM / 2;
 static constexpr int THREADS = TX * TY;
 static constexpr int X_PER_THREAD = BM * BK / THREADS;
 static constexpr int W_PER_THREAD = BN * BK / THREADS;
-
-__device__ __forceinline__ float mish(float v) {
-    // softplus without overflow for large v.
-    const float softplus = fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v)));
-    return v * tanhf(softplus);
-}
 
 __global__ void gemm_mish_mish(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int B,

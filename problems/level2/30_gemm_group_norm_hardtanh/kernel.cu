@@ -4,12 +4,13 @@
 // takes one block per row and group: count, mean and M2 by Welford within a thread, merged
 // between threads by Chan's formula, which never subtracts two large sums.
 
-static constexpr int WARP = 32;
+#include "moments.cuh"
+#include "warp_sum_down.cuh"
+
 static constexpr int ROWS = 4;
 static constexpr int THREADS = 64;
 static constexpr int WARPS = THREADS / WARP;
 static constexpr int COLS = 8;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 // A warp makes eight neighbouring outputs of one row: its lanes share K out.
 __global__ void linear_rows(const float* __restrict__ x, const float* __restrict__ weight,
@@ -35,43 +36,11 @@ __global__ void linear_rows(const float* __restrict__ x, const float* __restrict
     }
     #pragma unroll
     for (int c = 0; c < COLS; ++c) {
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            acc[c] += __shfl_down_sync(FULL_MASK, acc[c], offset);
-        }
+        acc[c] = warp_sum_down(acc[c]);
         if (lane == 0 && col0 + c < N) {
             h[static_cast<long long>(row) * N + col0 + c] = acc[c] + bias[col0 + c];
         }
     }
-}
-
-struct Moments {
-    float count;
-    float mean;
-    float m2;
-};
-
-__device__ __forceinline__ Moments merge(Moments a, Moments b) {
-    Moments out;
-    out.count = a.count + b.count;
-    // Two empty states merge into an empty one.
-    const float share = out.count > 0.0f ? b.count / out.count : 0.0f;
-    const float delta = b.mean - a.mean;
-    out.mean = a.mean + delta * share;
-    out.m2 = a.m2 + b.m2 + delta * delta * a.count * share;
-    return out;
-}
-
-__device__ __forceinline__ Moments warp_merge(Moments m) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        Moments other;
-        other.count = __shfl_xor_sync(FULL_MASK, m.count, offset);
-        other.mean = __shfl_xor_sync(FULL_MASK, m.mean, offset);
-        other.m2 = __shfl_xor_sync(FULL_MASK, m.m2, offset);
-        m = merge(m, other);
-    }
-    return m;
 }
 
 __global__ void group_norm_hardtanh(const float* __restrict__ h, const float* __restrict__ gamma,

@@ -5,20 +5,12 @@
 // inputs i0 and i0 - 1. The lanes leave the row in y, find its mean and deviation by shuffles
 // and each rewrites its own entries.
 
+#include "gelu.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int K = 4;
 static constexpr int TAPS = K * K * K;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
-}
 
 __global__ void conv_row_norm_gelu(const float* __restrict__ x, const float* __restrict__ weight,
                                    const float* __restrict__ bias,
@@ -77,7 +69,7 @@ __global__ void conv_row_norm_gelu(const float* __restrict__ x, const float* __r
     const float inv_std = rsqrtf(warp_sum(squares) / WO + eps);
     for (int wo = lane; wo < WO; wo += WARP) {
         const float v = (out[wo] - mean) * inv_std * gamma[wo] + beta[wo];
-        out[wo] = 0.5f * v * (1.0f + erff(v * INV_SQRT_2)) * scaling_factor;
+        out[wo] = gelu(v) * scaling_factor;
     }
 }
 

@@ -4,20 +4,14 @@
 // patch, which is loaded into registers once per channel. What the convolution makes is
 // never stored.
 
+#include "hard_swish.cuh"
+#include "mish.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int POOL = 2;
 static constexpr int PATCH = POOL + K - 1;
 static constexpr int THREADS = 64;
-
-__device__ __forceinline__ float hard_swish(float v) {
-    return v * fminf(fmaxf(v + 3.0f, 0.0f), 6.0f) / 6.0f;
-}
-
-__device__ __forceinline__ float mish(float v) {
-    const float softplus = fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v)));
-    return v * tanhf(softplus);
-}
 
 __global__ void conv_pool_mish(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int CI,

@@ -5,25 +5,19 @@
 // through shared memory in pieces. h lives in y between the statistics and the norm, each
 // thread reading only what it wrote.
 
-static constexpr int WARP = 32;
+#include "swish.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int THREADS = 64;
 static constexpr int WARPS = THREADS / WARP;
 static constexpr int ROWS = 4;
 static constexpr int BK = 64;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-
-__device__ __forceinline__ float swish(float v) {
-    return v / (1.0f + expf(-v));
-}
 
 // The sums over the block of ROWS values per thread, in every thread.
 __device__ __forceinline__ void block_sums(float (&v)[ROWS], float (*parts)[ROWS]) {
     #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            v[r] += __shfl_xor_sync(FULL_MASK, v[r], offset);
-        }
+        v[r] = warp_sum(v[r]);
     }
     if (threadIdx.x % WARP == 0) {
         #pragma unroll

@@ -5,12 +5,13 @@
 // block per volume that turns it into its softmax. A volume has eight values per voxel, so
 // it is always a whole number of float4.
 
+#include "warp_max.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void average_pool(const float* __restrict__ x, float* __restrict__ pooled, int D,
                              int H, int W, int PD, int PH, int PW) {
@@ -90,10 +91,7 @@ __global__ void softmax_volume(float* y, const float* __restrict__ scale, int CO
         const float4 v = values[i];
         top = fmaxf(top, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        top = fmaxf(top, __shfl_xor_sync(FULL_MASK, top, offset));
-    }
+    top = warp_max(top);
     if (tid % WARP == 0) {
         tops[tid / WARP] = top;
     }
@@ -105,10 +103,7 @@ __global__ void softmax_volume(float* y, const float* __restrict__ scale, int CO
         const float4 v = values[i];
         sum += expf(v.x - top) + expf(v.y - top) + expf(v.z - top) + expf(v.w - top);
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_xor_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum(sum);
     if (tid % WARP == 0) {
         sums[tid / WARP] = sum;
     }

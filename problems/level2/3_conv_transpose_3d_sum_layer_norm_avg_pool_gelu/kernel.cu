@@ -5,28 +5,13 @@
 // needs nothing outside the block. Normalised rows go to a scratch tensor, from which the
 // second kernel averages and applies GELU.
 
+#include "gelu.cuh"
+#include "tree_total.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 64;
 static constexpr int POOL_THREADS = 128;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
-
-__device__ __forceinline__ float tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-    const float total = sums[0];
-    // The next call overwrites the sums.
-    __syncthreads();
-    return total;
-}
 
 __global__ void conv_row_norm(const float* __restrict__ x, const float* __restrict__ weight,
                               const float* __restrict__ bias,
@@ -73,13 +58,13 @@ __global__ void conv_row_norm(const float* __restrict__ x, const float* __restri
         row[wo] = h;
         total += h;
     }
-    const float mean = tree_sum(sums, total) / WO;
+    const float mean = tree_total<THREADS>(sums, total) / WO;
     float squares = 0.0f;
     for (int wo = tid; wo < WO; wo += THREADS) {
         const float d = row[wo] - mean;
         squares += d * d;
     }
-    const float inv_std = rsqrtf(tree_sum(sums, squares) / WO + eps);
+    const float inv_std = rsqrtf(tree_total<THREADS>(sums, squares) / WO + eps);
 
     const long long plane = static_cast<long long>(blockIdx.z) * CO + co;
     float* out = normed + (plane * gridDim.x + blockIdx.x) * WO;
@@ -104,7 +89,7 @@ __global__ void pool_gelu(const float* __restrict__ normed, float* __restrict__ 
     const float upper = in[0] + in[1] + in[WO] + in[WO + 1];
     const float lower = next[0] + next[1] + next[WO] + next[WO + 1];
     const float v = (upper + lower) * 0.125f;
-    y[i] = 0.5f * v * (1.0f + erff(v * INV_SQRT_2));
+    y[i] = gelu(v);
 }
 
 void launch(const float* x, const float* weight, const float* bias, const float* sum_weight,

@@ -5,10 +5,11 @@
 // outputs is the sum over input channels of (sum of the input plane) * (sum of the taps).
 // Three kernels: plane sums, tap sums, and one warp per image for the rest.
 
+#include "max_sum.cuh"
+#include "warp_sum_down.cuh"
+
 static constexpr int TAPS = 9;
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void plane_sums(const float* __restrict__ x, float* __restrict__ sums, int pixels) {
     __shared__ float parts[THREADS / WARP];
@@ -17,10 +18,7 @@ __global__ void plane_sums(const float* __restrict__ x, float* __restrict__ sums
     for (int i = threadIdx.x; i < pixels; i += THREADS) {
         sum += plane[i];
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_down_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum_down(sum);
     if (threadIdx.x % WARP == 0) {
         parts[threadIdx.x / WARP] = sum;
     }
@@ -69,14 +67,7 @@ __global__ void logsumexp_channels(const float* __restrict__ planes,
         sum = sum * expf(top - higher) + expf(h - higher);
         top = higher;
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        const float other_top = __shfl_xor_sync(FULL_MASK, top, offset);
-        const float other_sum = __shfl_xor_sync(FULL_MASK, sum, offset);
-        const float higher = fmaxf(top, other_top);
-        sum = sum * expf(top - higher) + other_sum * expf(other_top - higher);
-        top = higher;
-    }
+    warp_merge_max_sum(top, sum);
     if (lane == 0) {
         y[blockIdx.x] = (top + logf(sum)) * 10.0f;
     }

@@ -6,21 +6,13 @@
 // without the first column, without both, each made of the elements it holds and none
 // by subtraction. The rest is a small product of sums and taps.
 
+#include "warp_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int KINDS = 4;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
 static constexpr int THREADS = WARP * WARPS;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
-}
 
 // Kinds: bit 0 leaves out the first column, bit 1 the first row.
 __global__ void plane_sums(const float* __restrict__ x, float* __restrict__ sums, int planes,

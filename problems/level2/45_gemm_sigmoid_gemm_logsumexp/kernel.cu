@@ -4,12 +4,13 @@
 // second kernel a block owns a row: warps make the outputs in turn, and since each output is
 // needed only once, it goes straight into the warp's running maximum and scaled sum.
 
+#include "sigmoid.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int TILE = 8;
 static constexpr int BK = 32;
 static constexpr int THREADS = TILE * TILE;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void gemm_sigmoid(const float* __restrict__ x, const float* __restrict__ weight,
                              const float* __restrict__ bias, float* __restrict__ h, int B, int K,
@@ -43,15 +44,15 @@ __global__ void gemm_sigmoid(const float* __restrict__ x, const float* __restric
     }
     if (row0 + ty < B && col0 + tx < H) {
         const float v = sum + bias[col0 + tx];
-        h[static_cast<long long>(row0 + ty) * H + col0 + tx] = 1.0f / (1.0f + expf(-v));
+        h[static_cast<long long>(row0 + ty) * H + col0 + tx] = sigmoid(v);
     }
 }
 
 __global__ void gemm_logsumexp(const float* __restrict__ h, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int H,
                                int N) {
-    __shared__ float warp_top[WARPS];
-    __shared__ float warp_sum[WARPS];
+    __shared__ float part_top[WARPS];
+    __shared__ float part_sum[WARPS];
     const int lane = threadIdx.x;
     const int warp = threadIdx.y;
     const float* row = h + static_cast<long long>(blockIdx.x) * H;
@@ -65,25 +66,22 @@ __global__ void gemm_logsumexp(const float* __restrict__ h, const float* __restr
         for (int i = lane; i < H; i += WARP) {
             v += row[i] * w[i];
         }
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            v += __shfl_xor_sync(FULL_MASK, v, offset);
-        }
+        v = warp_sum(v);
         v += bias[n];
         const float higher = fmaxf(top, v);
         sum = sum * expf(top - higher) + expf(v - higher);
         top = higher;
     }
     if (lane == 0) {
-        warp_top[warp] = top;
-        warp_sum[warp] = sum;
+        part_top[warp] = top;
+        part_sum[warp] = sum;
     }
     __syncthreads();
     if (warp == 0 && lane == 0) {
         #pragma unroll
         for (int i = 1; i < WARPS; ++i) {
-            const float higher = fmaxf(top, warp_top[i]);
-            sum = sum * expf(top - higher) + warp_sum[i] * expf(warp_top[i] - higher);
+            const float higher = fmaxf(top, part_top[i]);
+            sum = sum * expf(top - higher) + part_sum[i] * expf(part_top[i] - higher);
             top = higher;
         }
         y[blockIdx.x] = top + logf(sum);

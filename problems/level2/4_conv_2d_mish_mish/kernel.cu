@@ -4,16 +4,12 @@
 // memory once. After that single barrier every thread runs on its own: a load of x, eight
 // taps side by side, eight multiply-adds.
 
+#include "mish.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int THREADS = 64;
 static constexpr int CO_TILE = 8;
-
-__device__ __forceinline__ float mish(float v) {
-    // softplus without overflow for large v.
-    const float softplus = fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v)));
-    return v * tanhf(softplus);
-}
 
 __global__ void conv_mish_mish(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int CI,

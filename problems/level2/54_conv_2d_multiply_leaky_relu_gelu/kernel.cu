@@ -4,6 +4,8 @@
 // CI * 9 rows and one column per output. The convolution is then a plain product with the
 // weight as [CO, CI * 9], and the epilogue is applied before the store.
 
+#include "gelu.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int THREADS = 128;
@@ -13,7 +15,6 @@ static constexpr int BK = 24;
 static constexpr int TX = BN / 2;
 static constexpr int TY = BM / 2;
 static constexpr float SLOPE = 0.01f;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
 
 __global__ void im2col(const float* __restrict__ image, float* __restrict__ cols, int H, int W,
                        int WO, int pixels) {
@@ -33,7 +34,7 @@ __global__ void im2col(const float* __restrict__ image, float* __restrict__ cols
 __device__ __forceinline__ float epilogue(float h, float multiplier) {
     h *= multiplier;
     h = h > 0.0f ? h : h * SLOPE;
-    return 0.5f * h * (1.0f + erff(h * INV_SQRT_2));
+    return gelu(h);
 }
 
 __global__ void gemm_epilogue(const float* __restrict__ weight, const float* __restrict__ cols,

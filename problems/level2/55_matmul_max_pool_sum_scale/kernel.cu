@@ -4,15 +4,12 @@
 // among all its warps. The maximum is taken before anything is stored, so the scratch
 // tensor holds one number per pair. A second kernel sums a row's pairs, a warp per row.
 
-static constexpr int WARP = 32;
+#include "dot4.cuh"
+#include "warp_sum_down.cuh"
+
 static constexpr int THREADS = 128;
 static constexpr int WARPS = THREADS / WARP;
 static constexpr int ROWS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-
-__device__ __forceinline__ float dot4(float4 a, float4 b) {
-    return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
-}
 
 __global__ void pair_maxima(const float* __restrict__ x, const float* __restrict__ weight,
                             const float* __restrict__ bias, float* __restrict__ maxima, int B,
@@ -49,10 +46,7 @@ __global__ void pair_maxima(const float* __restrict__ x, const float* __restrict
 
     #pragma unroll
     for (int i = 0; i < 2 * ROWS; ++i) {
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            acc[i] += __shfl_down_sync(FULL_MASK, acc[i], offset);
-        }
+        acc[i] = warp_sum_down(acc[i]);
         if (tid % WARP == 0) {
             parts[tid / WARP][i] = acc[i];
         }
@@ -81,10 +75,7 @@ __global__ void sum_pairs(const float* __restrict__ maxima, float* __restrict__ 
     for (int p = lane; p < P; p += WARP) {
         sum += maxima[static_cast<long long>(row) * P + p];
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_down_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum_down(sum);
     if (lane == 0) {
         y[row] = sum * scale_factor;
     }

@@ -5,28 +5,15 @@
 // leaves mean and squared deviation of all it made. The last kernel merges the pairs of a
 // group, in every block anew, and normalises one stretch of it.
 
+#include "hard_swish.cuh"
+#include "swish.cuh"
+#include "tree_total.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 128;
 static constexpr int GROUP = 4;
 static constexpr int STRETCH = 1024;
-
-__device__ __forceinline__ float tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-    const float total = sums[0];
-    // The next call overwrites the sums.
-    __syncthreads();
-    return total;
-}
 
 __global__ void conv_swish_moments(const float* __restrict__ x, const float* __restrict__ weight,
                                    const float* __restrict__ bias, float* __restrict__ y,
@@ -68,20 +55,20 @@ __global__ void conv_swish_moments(const float* __restrict__ x, const float* __r
         for (int o = 0; o < GROUP; ++o) {
             const int co = group * GROUP + o;
             const float h = values[o] + bias[co];
-            values[o] = h / (1.0f + expf(-h));
+            values[o] = swish(h);
             const long long plane = static_cast<long long>(blockIdx.z) * CO + co;
             y[plane * positions + position] = values[o];
         }
     }
     const int count = GROUP * min(THREADS, positions - first);
-    const float mean = tree_sum(sums, values[0] + values[1] + values[2] + values[3]) / count;
+    const float mean = tree_total<THREADS>(sums, values[0] + values[1] + values[2] + values[3]) / count;
     float squares = 0.0f;
     #pragma unroll
     for (int o = 0; o < GROUP; ++o) {
         const float d = inside ? values[o] - mean : 0.0f;
         squares += d * d;
     }
-    squares = tree_sum(sums, squares);
+    squares = tree_total<THREADS>(sums, squares);
     if (threadIdx.x == 0) {
         const int part = (blockIdx.z * G + group) * gridDim.x + blockIdx.x;
         means[part] = mean;
@@ -120,7 +107,7 @@ __global__ void norm_hard_swish(float* y, const float* __restrict__ means,
     for (int i = blockIdx.x * STRETCH + threadIdx.x; i < last; i += THREADS) {
         const int co = group * GROUP + i / positions;
         const float v = (values[i] - moments[0]) * moments[1] * gamma[co] + beta[co];
-        values[i] = v * fminf(fmaxf(v + 3.0f, 0.0f), 6.0f) / 6.0f;
+        values[i] = hard_swish(v);
     }
 }
 

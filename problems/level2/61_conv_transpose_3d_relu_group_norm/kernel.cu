@@ -4,13 +4,13 @@
 // place and gets the two to its left from its neighbours by shuffle: one load for three taps.
 // The first two lanes only lend. A block per image and group normalises what is in y.
 
+#include "block_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
 static constexpr int OUT = WARP - (K - 1);
 static constexpr int THREADS = WARP * WARPS;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_transpose_relu(const float* __restrict__ x, const float* __restrict__ weight,
                                     float* __restrict__ y, int CI, int CO, int D, int H, int W,
@@ -58,19 +58,6 @@ __global__ void conv_transpose_relu(const float* __restrict__ x, const float* __
     }
 }
 
-// The sum over the block, in every thread. `parts` must not be in use.
-__device__ __forceinline__ float block_sum(float v, float* parts) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    if (threadIdx.x % WARP == 0) {
-        parts[threadIdx.x / WARP] = v;
-    }
-    __syncthreads();
-    return (parts[0] + parts[1]) + (parts[2] + parts[3]);
-}
-
 __global__ void norm_group(float* y, const float* __restrict__ gamma,
                            const float* __restrict__ beta, int G, int CG, int positions,
                            float eps) {
@@ -82,13 +69,13 @@ __global__ void norm_group(float* y, const float* __restrict__ gamma,
     for (int i = threadIdx.x; i < size; i += THREADS) {
         sum += values[i];
     }
-    const float mean = block_sum(sum, mean_parts) / size;
+    const float mean = block_sum<WARPS>(sum, mean_parts) / size;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const float d = values[i] - mean;
         squares += d * d;
     }
-    const float inv_std = rsqrtf(block_sum(squares, variance_parts) / size + eps);
+    const float inv_std = rsqrtf(block_sum<WARPS>(squares, variance_parts) / size + eps);
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const int co = blockIdx.x % G * CG + i / positions;
         values[i] = (values[i] - mean) * inv_std * gamma[co] + beta[co];

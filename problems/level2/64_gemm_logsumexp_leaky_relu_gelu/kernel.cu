@@ -5,20 +5,17 @@
 // the sixteen threads of a row merge theirs by shuffles at the end. Nothing of the product
 // is ever stored.
 
+#include "gelu.cuh"
+
 static constexpr int ROWS = 8;
 static constexpr int COLS = 16;
 static constexpr int BK = 32;
 static constexpr int THREADS = ROWS * COLS;
 static constexpr unsigned FULL_MASK = 0xffffffffu;
 static constexpr float SLOPE = 0.01f;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
 
 __device__ __forceinline__ float leaky(float v) {
     return v > 0.0f ? v : v * SLOPE;
-}
-
-__device__ __forceinline__ float gelu(float v) {
-    return 0.5f * v * (1.0f + erff(v * INV_SQRT_2));
 }
 
 __global__ void gemm_logsumexp(const float* __restrict__ x, const float* __restrict__ weight,

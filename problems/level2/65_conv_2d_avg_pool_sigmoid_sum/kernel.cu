@@ -5,24 +5,14 @@
 // of the 6x6 patch, and the filter costs nine multiply-adds instead of 144. Blocks leave
 // partial sums, a second kernel adds them per image.
 
+#include "sigmoid.cuh"
+#include "tree_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int POOL = 4;
 static constexpr int PATCH = POOL + K - 1;
 static constexpr int THREADS = 64;
-
-__device__ __forceinline__ void tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-}
 
 __global__ void pooled_sigmoids(const float* __restrict__ x, const float* __restrict__ weight,
                                 const float* __restrict__ bias, float* __restrict__ partial,
@@ -62,9 +52,9 @@ __global__ void pooled_sigmoids(const float* __restrict__ x, const float* __rest
             in += H * W;
         }
         const float average = sum / (POOL * POOL) + bias[co];
-        value = 1.0f / (1.0f + expf(-average));
+        value = sigmoid(average);
     }
-    tree_sum(sums, value);
+    tree_sum<THREADS>(sums, value);
     if (threadIdx.x == 0) {
         const long long row = static_cast<long long>(blockIdx.z) * CO + co;
         partial[row * gridDim.x + blockIdx.x] = sums[0];
@@ -77,7 +67,7 @@ __global__ void sum_parts(const float* __restrict__ partial, float* __restrict__
     for (int i = threadIdx.x; i < parts; i += THREADS) {
         sum += partial[static_cast<long long>(blockIdx.x) * parts + i];
     }
-    tree_sum(sums, sum);
+    tree_sum<THREADS>(sums, sum);
     if (threadIdx.x == 0) {
         y[blockIdx.x] = sums[0];
     }

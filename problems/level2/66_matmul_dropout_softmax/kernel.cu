@@ -4,11 +4,11 @@
 // loaded once for four products; mask and scaling go into the store. Then a block per row
 // turns y into its softmax in place.
 
-static constexpr int WARP = 32;
+#include "warp_sum.cuh"
+
 static constexpr int WARPS = 4;
 static constexpr int FEATURES = 4;
 static constexpr int THREADS = 128;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void linear_dropout(const float* __restrict__ x, const bool* __restrict__ mask,
                                const float* __restrict__ weight, const float* __restrict__ bias,
@@ -36,10 +36,7 @@ __global__ void linear_dropout(const float* __restrict__ x, const bool* __restri
     }
     #pragma unroll
     for (int f = 0; f < FEATURES; ++f) {
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            acc[f] += __shfl_xor_sync(FULL_MASK, acc[f], offset);
-        }
+        acc[f] = warp_sum(acc[f]);
         if (lane == 0 && n0 + f < N) {
             const long long i = static_cast<long long>(blockIdx.y) * N + n0 + f;
             y[i] = (acc[f] + bias[n0 + f]) * static_cast<float>(mask[i]) / keep;

@@ -3,17 +3,13 @@
 // One block per image and output channel: its filter sits in shared memory, its threads
 // stride over the positions two at a time, and only the mean leaves the block.
 
+#include "gelu.cuh"
+#include "warp_sum_down.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
-
-__device__ __forceinline__ float gelu(float v) {
-    return 0.5f * v * (1.0f + erff(v * INV_SQRT_2));
-}
 
 __global__ void conv_gelu_mean(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int CI,
@@ -52,10 +48,7 @@ __global__ void conv_gelu_mean(const float* __restrict__ x, const float* __restr
         total += second ? gelu(sum_b) : 0.0f;
     }
 
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        total += __shfl_down_sync(FULL_MASK, total, offset);
-    }
+    total = warp_sum_down(total);
     if (tid % WARP == 0) {
         parts[tid / WARP] = total;
     }

@@ -5,15 +5,13 @@
 // read side by side. The results are turned round in shared memory, so that the stores
 // run along the row again.
 
+#include "hard_swish.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int WARP = 32;
 static constexpr int WARPS = 2;
 static constexpr int RUN = 8;
-
-__device__ __forceinline__ float hard_swish(float v) {
-    return v * fminf(fmaxf(v + 3.0f, 0.0f), 6.0f) / 6.0f;
-}
 
 __global__ void conv_channel_lanes(const float* __restrict__ x, const float* __restrict__ weight,
                                    const float* __restrict__ bias, float* __restrict__ y, int CI,

@@ -5,12 +5,12 @@
 // of the 64 positions below it, in its own column of shared memory, and their softmax.
 // Then the block's two warps take the maximum of each channel by shuffles.
 
+#include "warp_max.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int POOL = 4;
 static constexpr int THREADS = POOL * POOL * POOL;
-static constexpr int WARP = 32;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_softmax_pool(const float* __restrict__ x, const float* __restrict__ weight,
                                   const float* __restrict__ bias, float* __restrict__ y, int CI,
@@ -57,10 +57,7 @@ __global__ void conv_softmax_pool(const float* __restrict__ x, const float* __re
     const int lane = tid % WARP;
     for (int co = tid / WARP; co < CO; co += THREADS / WARP) {
         float best = fmaxf(logits[co * THREADS + lane], logits[co * THREADS + WARP + lane]);
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, offset));
-        }
+        best = warp_max(best);
         if (lane == 0) {
             const long long plane = static_cast<long long>(blockIdx.y) * CO + co;
             y[plane * gridDim.x + blockIdx.x] = best;

@@ -6,13 +6,13 @@
 // taken over everything and not only over the pools, come first: a block per channel finds
 // them by Welford.
 
+#include "moments.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int POOL = 4;
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_transpose(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ h, int CI,
@@ -44,22 +44,6 @@ __global__ void conv_transpose(const float* __restrict__ x, const float* __restr
     h[(static_cast<long long>(blockIdx.z) * CO + co) * positions + position] = sum;
 }
 
-struct Moments {
-    float count;
-    float mean;
-    float m2;
-};
-
-__device__ __forceinline__ Moments merge(Moments a, Moments b) {
-    Moments out;
-    out.count = a.count + b.count;
-    const float share = out.count > 0.0f ? b.count / out.count : 0.0f;
-    const float delta = b.mean - a.mean;
-    out.mean = a.mean + delta * share;
-    out.m2 = a.m2 + b.m2 + delta * delta * a.count * share;
-    return out;
-}
-
 __global__ void channel_moments(const float* __restrict__ h, float* __restrict__ mean,
                                 float* __restrict__ inv_std, int B, int CO, int positions,
                                 float eps) {
@@ -77,14 +61,7 @@ __global__ void channel_moments(const float* __restrict__ h, float* __restrict__
             m.m2 += delta * (v - m.mean);
         }
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        Moments other;
-        other.count = __shfl_xor_sync(FULL_MASK, m.count, offset);
-        other.mean = __shfl_xor_sync(FULL_MASK, m.mean, offset);
-        other.m2 = __shfl_xor_sync(FULL_MASK, m.m2, offset);
-        m = merge(m, other);
-    }
+    m = warp_merge(m);
     if (tid % WARP == 0) {
         parts[tid / WARP] = m;
     }

@@ -5,6 +5,8 @@
 // it, each made from the taps of its parity, two or three an axis; warps and then the block
 // find the maximum. The channels of a pool are summed by a second kernel in a fixed order.
 
+#include "warp_max.cuh"
+
 static constexpr int K = 5;
 static constexpr int TAPS = K * K * K;
 static constexpr int PAD = 2;
@@ -12,9 +14,7 @@ static constexpr int POOL = 6;
 static constexpr int SIDE = POOL / 2;
 static constexpr int CELLS = POOL * POOL * POOL;
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_pool(const float* __restrict__ x, const float* __restrict__ weight,
                           const float* __restrict__ bias, float* __restrict__ pooled, int CI,
@@ -63,10 +63,7 @@ __global__ void conv_pool(const float* __restrict__ x, const float* __restrict__
         }
         best = fmaxf(best, sum);
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        best = fmaxf(best, __shfl_xor_sync(FULL_MASK, best, offset));
-    }
+    best = warp_max(best);
     if (tid % WARP == 0) {
         tops[tid / WARP] = best;
     }

@@ -5,13 +5,13 @@
 // finds the volume's moments in two passes, and a thread per position walks through the
 // channels, normalising, clamping and keeping the largest product.
 
+#include "warp_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 64;
 static constexpr int CO_TILE = 4;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_multiply(const float* __restrict__ x, const float* __restrict__ weight,
                               const float* __restrict__ bias,
@@ -52,14 +52,6 @@ __global__ void conv_multiply(const float* __restrict__ x, const float* __restri
             h[plane * positions + position] = (acc[o] + bias[co]) * multiplier[co];
         }
     }
-}
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
 }
 
 __global__ void volume_moments(const float* __restrict__ h, float* __restrict__ mean,

@@ -3,18 +3,20 @@
 // A thread makes four output channels of one position. The filters are staged with those
 // four side by side, so one float4 load from shared memory goes with every load of x.
 
+#include "gelu.cuh"
+#include "sigmoid.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 128;
 static constexpr int CO_TILE = 4;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
 static constexpr float SLOPE = 0.01f;
 
 __device__ __forceinline__ float epilogue(float v, float bias) {
     v = fmaxf(v, 0.0f);
     v = v > 0.0f ? v : v * SLOPE;
-    v = 0.5f * v * (1.0f + erff(v * INV_SQRT_2));
-    return 1.0f / (1.0f + expf(-v)) + bias;
+    v = gelu(v);
+    return sigmoid(v) + bias;
 }
 
 __global__ void conv3d_chain(const float* __restrict__ x, const float* __restrict__ weight,

@@ -4,10 +4,10 @@
 // One block per row. Warps take features in turn and keep the largest they have seen; the
 // first warp merges the warps' maxima.
 
-static constexpr int WARP = 32;
+#include "gelu.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int WARPS = 8;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
 
 __global__ void linear_max_gelu(const float* __restrict__ x, const float* __restrict__ weight,
                                 const float* __restrict__ bias, float* __restrict__ y, int K,
@@ -24,10 +24,7 @@ __global__ void linear_max_gelu(const float* __restrict__ x, const float* __rest
         for (int k = lane; k < K; k += WARP) {
             dot += row[k] * w[k];
         }
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            dot += __shfl_xor_sync(FULL_MASK, dot, offset);
-        }
+        dot = warp_sum(dot);
         largest = fmaxf(largest, dot + bias[n]);
     }
     if (lane == 0) {
@@ -44,7 +41,7 @@ __global__ void linear_max_gelu(const float* __restrict__ x, const float* __rest
         if (lane == 0) {
             const float mean = largest / 1.0f;
             const float v = largest - mean;
-            y[blockIdx.x] = 0.5f * v * (1.0f + erff(v * INV_SQRT_2));
+            y[blockIdx.x] = gelu(v);
         }
     }
 }

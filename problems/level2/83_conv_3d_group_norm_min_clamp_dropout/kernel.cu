@@ -5,6 +5,8 @@
 // image and group finds the moments and applies norm, minimum, clamp, mask and scaling in
 // one more pass over its values.
 
+#include "tree_total.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 128;
@@ -41,23 +43,6 @@ __global__ void conv_group(const float* __restrict__ x, const float* __restrict_
     out[positions] = sum1;
 }
 
-__device__ __forceinline__ float tree_sum(float* sums, float v) {
-    const int tid = threadIdx.x;
-    sums[tid] = v;
-    __syncthreads();
-    #pragma unroll
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (tid < half) {
-            sums[tid] += sums[tid + half];
-        }
-        __syncthreads();
-    }
-    const float total = sums[0];
-    // The next call overwrites the sums.
-    __syncthreads();
-    return total;
-}
-
 __global__ void norm_clamp_dropout(float* y, const bool* __restrict__ mask,
                                    const float* __restrict__ gamma,
                                    const float* __restrict__ beta, int G, int positions,
@@ -70,13 +55,13 @@ __global__ void norm_clamp_dropout(float* y, const bool* __restrict__ mask,
     for (int i = threadIdx.x; i < size; i += THREADS) {
         sum += values[i];
     }
-    const float mean = tree_sum(sums, sum) / size;
+    const float mean = tree_total<THREADS>(sums, sum) / size;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const float d = values[i] - mean;
         squares += d * d;
     }
-    const float inv_std = rsqrtf(tree_sum(sums, squares) / size + eps);
+    const float inv_std = rsqrtf(tree_total<THREADS>(sums, squares) / size + eps);
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const int co = blockIdx.x % G * GROUP + i / positions;
         float v = (values[i] - mean) * inv_std * gamma[co] + beta[co];

@@ -5,25 +5,15 @@
 // per column then finds mean and deviation of h, and the softmax, a block per row, applies
 // the norm to every element that it reads instead of storing it first.
 
-static constexpr int WARP = 32;
+#include "warp_max.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int WARPS = 4;
 static constexpr int THREADS = WARP * WARPS;
 static constexpr int ROWS = 2;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
-}
 
 __device__ __forceinline__ float warp_max(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v = fmaxf(v, __shfl_xor_sync(FULL_MASK, v, offset));
-    }
+    v = warp_max(v);
     return v;
 }
 

@@ -5,6 +5,8 @@
 // block per image and group finds mean and deviation, and the pooling applies the norm to
 // what it reads: gamma or scale may be negative, so it cannot wait until after the maximum.
 
+#include "block_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int TILE_W = 16;
@@ -14,9 +16,7 @@ static constexpr int PATCH_H = TILE_H + K - 1;
 static constexpr int THREADS = TILE_W * TILE_H;
 static constexpr int GROUP = 4;
 static constexpr int POOL = 4;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_group(const float* __restrict__ x, const float* __restrict__ weight,
                            const float* __restrict__ bias, float* __restrict__ h, int CI, int CO,
@@ -59,24 +59,6 @@ __global__ void conv_group(const float* __restrict__ x, const float* __restrict_
     }
 }
 
-// The sum over the block, in every thread. `parts` must not be in use.
-__device__ __forceinline__ float block_sum(float v, float* parts) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    if (threadIdx.x % WARP == 0) {
-        parts[threadIdx.x / WARP] = v;
-    }
-    __syncthreads();
-    float total = 0.0f;
-    #pragma unroll
-    for (int i = 0; i < WARPS; ++i) {
-        total += parts[i];
-    }
-    return total;
-}
-
 __global__ void group_statistics(const float* __restrict__ h, float* __restrict__ mean,
                                  float* __restrict__ inv_std, int size, float eps) {
     __shared__ float mean_parts[WARPS];
@@ -86,13 +68,13 @@ __global__ void group_statistics(const float* __restrict__ h, float* __restrict_
     for (int i = threadIdx.x; i < size; i += THREADS) {
         sum += values[i];
     }
-    const float average = block_sum(sum, mean_parts) / size;
+    const float average = block_sum<WARPS>(sum, mean_parts) / size;
     float squares = 0.0f;
     for (int i = threadIdx.x; i < size; i += THREADS) {
         const float d = values[i] - average;
         squares += d * d;
     }
-    const float variance = block_sum(squares, variance_parts) / size;
+    const float variance = block_sum<WARPS>(squares, variance_parts) / size;
     if (threadIdx.x == 0) {
         mean[blockIdx.x] = average;
         inv_std[blockIdx.x] = rsqrtf(variance + eps);

@@ -4,15 +4,12 @@
 // a block share a row of x. Two vectors of each operand are in flight at a time, each with a
 // sum of its own.
 
-static constexpr int WARP = 32;
+#include "dot4.cuh"
+#include "gelu.cuh"
+#include "warp_sum_down.cuh"
+
 static constexpr int WARPS = 8;
 static constexpr int MAX_BLOCKS = 16;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
-
-__device__ __forceinline__ float dot4(float4 a, float4 b) {
-    return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
-}
 
 __global__ void linear_gelu(const float* __restrict__ x, const float* __restrict__ weight,
                             const float* __restrict__ bias, float* __restrict__ y,
@@ -43,13 +40,10 @@ __global__ void linear_gelu(const float* __restrict__ x, const float* __restrict
             sum0 += a[k] * b[k];
         }
         float sum = sum0 + sum1;
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            sum += __shfl_down_sync(FULL_MASK, sum, offset);
-        }
+        sum = warp_sum_down(sum);
         if (lane == 0) {
             const float h = (sum + bias[col]) / divisor;
-            y[i] = 0.5f * h * (1.0f + erff(h * INV_SQRT_2));
+            y[i] = gelu(h);
         }
     }
 }

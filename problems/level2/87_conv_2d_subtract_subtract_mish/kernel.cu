@@ -4,15 +4,12 @@
 // channels out, each keeps partial sums of all four outputs, and after one barrier every
 // warp adds up the partial sums of one output channel.
 
+#include "mish.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
-
-__device__ __forceinline__ float mish(float v) {
-    const float softplus = fmaxf(v, 0.0f) + log1pf(expf(-fabsf(v)));
-    return v * tanhf(softplus);
-}
 
 __global__ void conv_split_channels(const float* __restrict__ x,
                                     const float* __restrict__ weight,

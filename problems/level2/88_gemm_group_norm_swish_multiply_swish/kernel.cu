@@ -4,23 +4,12 @@
 // rows, reading weights and x from shared memory, and the group's mean and variance are
 // two warp reductions. Four warps share the weights.
 
-static constexpr int WARP = 32;
+#include "swish.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int WARPS = 4;
 static constexpr int ROWS = 2;
 static constexpr int BM = WARPS * ROWS;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
-}
-
-__device__ __forceinline__ float swish(float v) {
-    return v / (1.0f + expf(-v));
-}
 
 __global__ void gemm_group_norm_swish(const float* __restrict__ x,
                                       const float* __restrict__ weight,

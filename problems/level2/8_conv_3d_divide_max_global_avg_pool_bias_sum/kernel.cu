@@ -5,12 +5,12 @@
 // by side, slice by slice of the 4x4x4 patch below it, and adds their maximum to its sum.
 // A warp per image adds the channels.
 
+#include "warp_sum_down.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int PATCH = 4;
 static constexpr int THREADS = 64;
-static constexpr int WARP = 32;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_pool_mean(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ conv_bias,
@@ -84,10 +84,7 @@ __global__ void sum_channels(const float* __restrict__ means, float* __restrict_
     for (int co = threadIdx.x; co < CO; co += WARP) {
         sum += means[static_cast<long long>(blockIdx.x) * CO + co];
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_down_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum_down(sum);
     if (threadIdx.x == 0) {
         y[blockIdx.x] = sum;
     }

@@ -5,13 +5,14 @@
 // moments; then a thread per pixel walks through the channels with a running maximum and
 // sum of exponentials, neighbours side by side at every step.
 
+#include "hard_swish.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K;
 static constexpr int THREADS = 128;
 static constexpr int GROUP = 4;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_pairs(const float* __restrict__ x, const float* __restrict__ weight,
                            const float* __restrict__ bias, float* __restrict__ h, int CI, int CO,
@@ -53,20 +54,14 @@ __global__ void group_moments(const float* __restrict__ h, float* __restrict__ m
     for (int i = lane; i < size; i += WARP) {
         sum += values[i];
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_xor_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum(sum);
     const float average = sum / size;
     float squares = 0.0f;
     for (int i = lane; i < size; i += WARP) {
         const float d = values[i] - average;
         squares += d * d;
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        squares += __shfl_xor_sync(FULL_MASK, squares, offset);
-    }
+    squares = warp_sum(squares);
     if (lane == 0) {
         mean[g] = average;
         inv_std[g] = rsqrtf(squares / size + eps);
@@ -89,7 +84,7 @@ __global__ void residual_logsumexp(const float* __restrict__ h, const float* __r
         const int g = blockIdx.y * G + co / GROUP;
         const float v = in[static_cast<long long>(co) * pixels];
         const float t = tanhf((v - mean[g]) * inv_std[g] * gamma[co] + beta[co]);
-        const float r = v + t * fminf(fmaxf(t + 3.0f, 0.0f), 6.0f) / 6.0f;
+        const float r = v + hard_swish(t);
         const float higher = fmaxf(top, r);
         sum = sum * expf(top - higher) + expf(r - higher);
         top = higher;

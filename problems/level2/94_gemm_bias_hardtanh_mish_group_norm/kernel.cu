@@ -4,6 +4,8 @@
 // The GEMM leaves h in y. A warp then takes one group of one row, a value per lane: the
 // whole group is in registers when it is normalised, so it is read and written once.
 
+#include "warp_sum.cuh"
+
 static constexpr int BM = 8;
 static constexpr int BN = 32;
 static constexpr int BK = 32;
@@ -12,9 +14,7 @@ static constexpr int TN = 2;
 static constexpr int TX = BN / TN;
 static constexpr int TY = BM / TM;
 static constexpr int THREADS = TX * TY;
-static constexpr int WARP = 32;
 static constexpr int WARPS = 4;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __device__ __forceinline__ float clamp_mish(float v) {
     v = fminf(fmaxf(v, -1.0f), 1.0f);
@@ -89,16 +89,10 @@ __global__ void norm_groups(float* y, const float* __restrict__ gamma,
 
     const float v = group[lane];
     float sum = v;
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        sum += __shfl_xor_sync(FULL_MASK, sum, offset);
-    }
+    sum = warp_sum(sum);
     const float d = v - sum / WARP;
     float squares = d * d;
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        squares += __shfl_xor_sync(FULL_MASK, squares, offset);
-    }
+    squares = warp_sum(squares);
     group[lane] = d * rsqrtf(squares / WARP + eps) * gamma[col] + beta[col];
 }
 

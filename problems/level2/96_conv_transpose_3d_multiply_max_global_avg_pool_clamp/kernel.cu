@@ -6,12 +6,12 @@
 // without output padding an incomplete pool is dropped. For every input channel the 27
 // taps are read once per pool.
 
+#include "warp_sum_down.cuh"
+
 static constexpr int K = 3;
 static constexpr int TAPS = K * K * K;
 static constexpr int THREADS = 64;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
 
 __global__ void conv_pool_mean(const float* __restrict__ x, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int CI,
@@ -57,10 +57,7 @@ __global__ void conv_pool_mean(const float* __restrict__ x, const float* __restr
         }
         total += best;
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        total += __shfl_down_sync(FULL_MASK, total, offset);
-    }
+    total = warp_sum_down(total);
     if (tid % WARP == 0) {
         parts[tid / WARP] = total;
     }

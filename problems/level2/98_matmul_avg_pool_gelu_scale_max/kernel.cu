@@ -4,12 +4,12 @@
 // matrix sixteen times smaller, and a product sixteen times shorter. A block per row then
 // makes its pools' values, a warp each in turn, and keeps the largest.
 
+#include "gelu.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int POOL = 16;
 static constexpr int THREADS = 128;
-static constexpr int WARP = 32;
 static constexpr int WARPS = THREADS / WARP;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
 
 __global__ void pool_weight(const float* __restrict__ weight, const float* __restrict__ bias,
                             float* __restrict__ pooled_weight, float* __restrict__ pooled_bias,
@@ -51,12 +51,9 @@ __global__ void linear_gelu_max(const float* __restrict__ x,
         for (int k = lane; k < K; k += WARP) {
             dot += row[k] * w[k];
         }
-        #pragma unroll
-        for (int offset = WARP / 2; offset > 0; offset /= 2) {
-            dot += __shfl_xor_sync(FULL_MASK, dot, offset);
-        }
+        dot = warp_sum(dot);
         const float h = dot + pooled_bias[p];
-        largest = fmaxf(largest, 0.5f * h * (1.0f + erff(h * INV_SQRT_2)) * scale_factor);
+        largest = fmaxf(largest, gelu(h) * scale_factor);
     }
     if (lane == 0) {
         warp_max[warp] = largest;

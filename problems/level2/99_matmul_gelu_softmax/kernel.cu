@@ -4,23 +4,12 @@
 // them in shared memory; once all logits are there, maximum, exponentials, sum and
 // division follow without any further read of global memory.
 
-static constexpr int WARP = 32;
+#include "gelu.cuh"
+#include "warp_max.cuh"
+#include "warp_sum.cuh"
+
 static constexpr int WARPS = 4;
 static constexpr int THREADS = WARP * WARPS;
-static constexpr unsigned FULL_MASK = 0xffffffffu;
-static constexpr float INV_SQRT_2 = 0.70710678118654752f;
-
-__device__ __forceinline__ float gelu(float v) {
-    return 0.5f * v * (1.0f + erff(v * INV_SQRT_2));
-}
-
-__device__ __forceinline__ float warp_sum(float v) {
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        v += __shfl_xor_sync(FULL_MASK, v, offset);
-    }
-    return v;
-}
 
 __global__ void linear_gelu_softmax(const float* __restrict__ x,
                                     const float* __restrict__ weight,
@@ -63,10 +52,7 @@ __global__ void linear_gelu_softmax(const float* __restrict__ x,
     for (int n = tid; n < N; n += THREADS) {
         top = fmaxf(top, logits[n]);
     }
-    #pragma unroll
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        top = fmaxf(top, __shfl_xor_sync(FULL_MASK, top, offset));
-    }
+    top = warp_max(top);
     if (lane == 0) {
         tops[warp] = top;
     }

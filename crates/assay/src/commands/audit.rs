@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use assay_campaign::{AuditConfig, CampaignError, audit as run_audit};
 use assay_measure::Protocol;
@@ -119,27 +120,44 @@ pub fn verify(common: &Common, problems: Vec<Problem>) -> Result<Exit, Failure> 
     let compiler = tools::compiler(&bar, tools::jobs(common))?;
     let mut rows = Vec::new();
     let mut exit = Exit::Fine;
+    let all = Instant::now();
     for problem in &problems {
+        let started = Instant::now();
         let verdict = assay_campaign::verify(problem, &compiler, tools::jobs(common), common.seed, &bar)
             .map_err(|e| failure(&e))?;
         if verdict.is_some() {
             exit = exit.and(Exit::BaselineFailed);
         }
-        rows.push((problem, verdict));
+        rows.push((problem, verdict, started.elapsed().as_secs_f64()));
     }
     bar.finish();
+    for (problem, ..) in rows.iter().filter(|_| !common.quiet) {
+        for loss in problem.unsaid_losses() {
+            let file = problem.dir.join("problem.toml");
+            output::say(format_args!("note: {}: no word in `notes` of this: {loss}", file.display()));
+        }
+    }
+    let wall = all.elapsed().as_secs_f64();
     if common.json {
         let records: Vec<_> = rows
             .iter()
-            .map(|(p, v)| json!({ "level": p.level, "id": p.id, "name": p.name, "passes": v.is_none(), "reason": v }))
+            .map(|(p, v, seconds)| {
+                json!({
+                    "level": p.level, "id": p.id, "name": p.name, "passes": v.is_none(), "reason": v,
+                    "seconds": seconds,
+                })
+            })
             .collect();
         output::json(&records)?;
     } else {
-        let table = rows.iter().map(|(p, v)| {
+        let table = rows.iter().map(|(p, v, seconds)| {
             let word = v.as_deref().unwrap_or("ok").to_owned();
-            vec![format!("{}/{}", p.level, p.id), p.name.clone(), word]
+            vec![p.key(), p.name.clone(), format!("{seconds:.1}"), word]
         });
-        output::text(&list::table(&["Id", "Problem", "Gate"], table))?;
+        let mut text = list::table(&["Id", "Problem", "Seconds", "Gate"], table);
+        let passed = rows.iter().filter(|(_, v, _)| v.is_none()).count();
+        text.push_str(&format!("{passed} of {} substrates pass, in {wall:.0} seconds\n", rows.len()));
+        output::text(&text)?;
     }
     Ok(exit)
 }

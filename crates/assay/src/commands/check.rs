@@ -215,7 +215,7 @@ fn pool(common: &Common) -> Result<rayon::ThreadPool, Failure> {
 
 fn one(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     let asked = asked(args)?;
-    let source = list::read_source(&args.path)?;
+    let source = list::read_kernel(&args.path)?.text;
     let bar = Bar::new(common.quiet || common.json);
     let compiler = tools::compiler(&bar, 1)?;
     bar.message(&format!("{}: inputs and references", asked.problem.key()));
@@ -289,9 +289,9 @@ fn folder(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
             chunk
                 .par_iter()
                 .map(|path| {
-                    let check = match list::read_source(path) {
+                    let check = match list::read_kernel(path) {
                         Ok(source) => checker
-                            .check(&source, &file_name(path), &command(common, args, path))
+                            .check(&source.text, &file_name(path), &command(common, args, path))
                             .map_err(|e| audit::failure(&e))?,
                         Err(e) => Check::early(Verdict::Rejected, e.message, &asked.suite.name),
                     };
@@ -538,7 +538,7 @@ pub fn launch_args(texts: &[String]) -> Result<Vec<LaunchArg>, Failure> {
 /// `--sanitize-only`.
 fn sanitize(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     let launch_args = launch_args(&args.args)?;
-    let source = list::read_source(&args.path)?;
+    let source = list::read_kernel(&args.path)?.text;
     let bar = Bar::new(common.quiet || common.json);
     let compiler = tools::compiler(&bar, 1)?;
     let (schedule, schedule_name) = match args.schedule {

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use assay_problems::{Extents, Recipe};
+use assay_problems::{Inlined, inline_includes};
 use comfy_table::presets;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Value, json};
 
-use crate::cli::{Common, MutateArgs, ProblemsArgs};
+use crate::cli::{Common, MutateArgs};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -29,6 +29,21 @@ pub fn read_source(path: &Path) -> Result<String, Failure> {
         return Err(fault(format!("{} bytes, at most {MAX_SOURCE_BYTES} are read", meta.len())));
     }
     fs::read_to_string(path).map_err(|e| fault(e.to_string()))
+}
+
+/// Reads a CUDA file with the shared code that it includes (see `docs/adding-a-problem.md`).
+///
+/// # Errors
+/// As [`read_source`].
+pub fn read_kernel(path: &Path) -> Result<Inlined, Failure> {
+    Ok(inline_includes(path, &read_source(path)?))
+}
+
+/// The included file and the line in it that a line of the whole text comes from; none for the file's own lines
+/// where it includes nothing.
+fn origin(text: &Inlined, line: u32) -> Option<(String, u32)> {
+    let (file, line) = text.origin(line);
+    (!text.names.is_empty()).then(|| (file.display().to_string(), line))
 }
 
 /// A plain table as wide as the terminal.
@@ -53,22 +68,36 @@ pub fn mutate(common: &Common, args: &MutateArgs) -> Result<Exit, Failure> {
     {
         return Err(Failure::bad_input(format!("unknown rule `{rule}`; `assay mutators` lists them")));
     }
-    let source = read_source(&args.file)?;
+    let inlined = read_kernel(&args.file)?;
+    let source = &inlined.text;
     let name = args.file.file_name().map_or_else(|| "kernel.cu".into(), |n| n.to_string_lossy().into_owned());
-    let mut mutants = assay_mutate::mutants_in(&source, &name)
+    let mut mutants = assay_mutate::mutants_in(source, &name)
         .map_err(|e| Failure::bad_input(format!("{}: {e}", args.file.display())))?;
     if let Some(rule) = &args.rule {
         mutants.retain(|m| m.rule == rule);
     }
     if common.json {
-        let records: Vec<_> = mutants.iter().map(|m| m.record(&source)).collect();
+        let records: Vec<Value> = mutants
+            .iter()
+            .map(|m| {
+                let mut value =
+                    serde_json::to_value(m.record(source)).map_err(|e| Failure::bug(e.to_string()))?;
+                if let (Some((file, line)), Some(map)) = (origin(&inlined, m.line), value.as_object_mut()) {
+                    map.insert("origin".into(), json!({ "file": file, "line": line }));
+                }
+                Ok(value)
+            })
+            .collect::<Result<_, Failure>>()?;
         output::json(&records)?;
         return Ok(Exit::Fine);
     }
     let mut text = String::new();
     for m in &mutants {
         text.push_str(&format!("{}  [{} {} {}]\n", m.name, m.id, m.family, m.rule));
-        for line in m.diff(&source).lines().skip(2) {
+        if let Some((file, line)) = origin(&inlined, m.line) {
+            text.push_str(&format!("    from {file}:{line}\n"));
+        }
+        for line in m.diff(source).lines().skip(2) {
             text.push_str("    ");
             text.push_str(line);
             text.push('\n');
@@ -126,50 +155,4 @@ pub fn protocols(common: &Common) -> Result<Exit, Failure> {
 /// Bad input: a pattern that matches nothing, a folder with a fault.
 pub fn find_problems(patterns: &[String]) -> Result<Vec<assay_problems::Problem>, Failure> {
     assay_problems::discover(patterns, &assay_problems::Root::locate()).map_err(Failure::bad_input)
-}
-
-/// `assay problems`.
-pub fn problems(common: &Common, args: &ProblemsArgs) -> Result<Exit, Failure> {
-    let mut all = find_problems(&args.problems)?;
-    if let Some(level) = args.level {
-        all.retain(|p| p.level == level);
-    }
-    if args.verify {
-        return super::audit::verify(common, all);
-    }
-    let dims = |p: &assay_problems::Problem, e: Extents| -> Result<Value, Failure> {
-        let dims = p.dims_for(&Recipe::official(0), e).map_err(Failure::bad_input)?;
-        Ok(json!(dims))
-    };
-    let mut records = Vec::new();
-    for p in &all {
-        records.push(json!({
-            "level": p.level,
-            "id": p.id,
-            "name": p.name,
-            "refereeable": p.refereeable,
-            "techniques": p.techniques,
-            "operators": p.operators,
-            "official": dims(p, Extents::Official)?,
-            "desk": dims(p, Extents::Desk)?,
-            "notes": p.notes,
-            "folder": p.dir.display().to_string(),
-        }));
-    }
-    if common.json {
-        output::json(&records)?;
-        return Ok(Exit::Fine);
-    }
-    let extents = |v: &Value| -> String {
-        v.as_object().map_or_else(String::new, |m| {
-            m.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
-        })
-    };
-    let rows = all.iter().zip(&records).map(|(p, r)| {
-        vec![format!("{}/{}", p.level, p.id), p.name.clone(), extents(&r["official"]), extents(&r["desk"])]
-    });
-    let mut text = table(&["Id", "Problem", "Official extents", "Desk extents"], rows);
-    text.push_str(&format!("{} problems\n", all.len()));
-    output::text(&text)?;
-    Ok(Exit::Fine)
 }

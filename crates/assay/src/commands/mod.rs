@@ -4,6 +4,7 @@ mod audit;
 mod check;
 mod doctor;
 mod list;
+mod problems;
 mod report;
 mod run;
 mod sparse;
@@ -21,7 +22,7 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Audit(args) => audit::audit(&cli.common, args),
         Command::Mutate(args) => list::mutate(&cli.common, args),
         Command::Mutators => list::mutators(&cli.common),
-        Command::Problems(args) => list::problems(&cli.common, args),
+        Command::Problems(args) => problems::problems(&cli.common, args),
         Command::Protocols => list::protocols(&cli.common),
         Command::Run(args) => run::run(&cli.common, args),
         Command::Suite(args) => report::suite(&cli.common, args),

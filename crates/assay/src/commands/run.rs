@@ -54,7 +54,11 @@ pub fn run(common: &Common, args: &RunArgs) -> Result<Exit, Failure> {
     let blocks = blockspec::parse(&args.blocks, args.grid, common.seed).map_err(Failure::bad_input)?;
     let specs = specs(&args.args)?;
     let (buffers, lazy) = (buffers(&specs, &blocks)?, sparse::buffers(&specs, blocks == Blocks::All));
-    let source = list::read_source(&args.file)?;
+    let source = if args.file.extension().is_some_and(|e| e == "ptx") {
+        list::read_source(&args.file)?
+    } else {
+        list::read_kernel(&args.file)?.text
+    };
     let bar = Bar::new(common.quiet || common.json);
     let (module, entry) = compile(args, &source, &bar)?;
     bar.finish();

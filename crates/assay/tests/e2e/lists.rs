@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::{assay, repository};
+use crate::support::{assay, repository, widest};
 
 fn list(args: &[&str]) -> Vec<Value> {
     let answer = assay(args).exits(0);
@@ -107,7 +107,8 @@ fn the_fourteen_problems_have_both_extents() {
     let first = [1, 4, 19, 23, 26, 36, 40, 42, 47, 51, 57, 63, 89].map(|id| (1, id));
     assert!(keys.is_superset(&BTreeSet::from(first)) && keys.contains(&(2, 12)), "{keys:?}");
     for r in &rows {
-        assert_eq!(r["refereeable"], true, "{r}");
+        let always = r["degenerate"]["inputs"] == "any";
+        assert_eq!(r["refereeable"], !always, "{r}");
         let (official, desk) = (r["official"].as_object().unwrap(), r["desk"].as_object().unwrap());
         assert!(official.keys().eq(desk.keys()) && !desk.is_empty(), "{r}");
         assert!(desk.iter().all(|(k, v)| v.as_u64() > Some(0) && v.as_u64() <= official[k].as_u64()), "{r}");
@@ -116,6 +117,95 @@ fn the_fourteen_problems_have_both_extents() {
         list(&["problems", "--level", "2", "--json"]).len(),
         rows.iter().filter(|r| r["level"] == 2).count()
     );
+}
+
+#[test]
+fn filters_leave_the_problems_that_fit_them_all() {
+    let has = |r: &Value, key: &str, fits: &dyn Fn(&str) -> bool| {
+        r[key].as_array().unwrap().iter().any(|v| fits(v.as_str().unwrap()))
+    };
+    type Fits<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+    let softmax = |r: &Value| has(r, "operators", &|o| o == "softmax");
+    let shuffle = |r: &Value| has(r, "techniques", &|t| t.to_lowercase().contains("shuffle"));
+    let cases: [(&[&str], Fits<'_>); 6] = [
+        (&["--operator", "Softmax"], Box::new(softmax)),
+        (&["--technique", "SHUFFLE"], Box::new(shuffle)),
+        (&["--operator", "softmax", "--technique", "shuffle"], Box::new(|r| softmax(r) && shuffle(r))),
+        (
+            &["--operator", "softmax", "--operator", "conv3d"],
+            Box::new(|r| softmax(r) && has(r, "operators", &|o| o == "conv3d")),
+        ),
+        (&["--refereeable", "no"], Box::new(|r| r["refereeable"] == false)),
+        (
+            &["--refereeable", "yes", "--level", "2"],
+            Box::new(|r| r["refereeable"] == true && r["level"] == 2),
+        ),
+    ];
+    let all = list(&["problems", "--json"]);
+    for (filters, fits) in cases {
+        let got = list(&[&["problems", "--json"], filters].concat());
+        let want: Vec<&Value> = all.iter().filter(|r| fits(r)).collect();
+        assert!(!want.is_empty() && want.len() < all.len(), "{filters:?}");
+        assert_eq!(got.iter().collect::<Vec<_>>(), want, "{filters:?}");
+    }
+    assert_eq!(list(&["problems", "--json", "--operator", "soft"]), Vec::<Value>::new(), "a whole name");
+    assay(&["problems", "--verify", "--operator", "soft"]).exits(2).says(&["nothing to verify"]);
+    assay(&["problems", "--refereeable", "maybe"]).exits(2).says(&["yes", "no"]);
+}
+
+#[test]
+fn a_sample_is_spread_over_levels_operators_and_techniques() {
+    let all = list(&["problems", "--json"]);
+    let sample = list(&["problems", "--json", "--sample", "40"]);
+    assert_eq!(sample, list(&["problems", "--json", "--sample", "40"]), "twice the same");
+    assert_eq!(sample.len(), 40);
+    assert!(sample.iter().all(|r| all.contains(r)));
+    let level2 = sample.iter().filter(|r| r["level"] == 2).count();
+    assert_eq!(level2, 20, "levels in proportion");
+    let operators = |rows: &[Value]| -> BTreeSet<String> {
+        let of = |r: &Value| r["operators"].as_array().unwrap().clone();
+        rows.iter().flat_map(of).map(|o| o.as_str().unwrap().to_owned()).collect()
+    };
+    let (some, every) = (operators(&sample).len(), operators(&all).len());
+    assert!(some * 10 >= every * 7, "{some} of {every} operators in a fifth of the problems");
+    assert_eq!(list(&["problems", "--json", "--sample", "1000"]).len(), all.len());
+}
+
+#[test]
+fn the_table_of_problems_fits_eighty_columns_and_a_short_one_has_the_notes() {
+    let page = assay(&["problems"]).exits(0).stdout;
+    assert!(widest(&page).0 <= 80, "{:?}", widest(&page));
+    assert!(page.ends_with("200 problems\n") && !page.contains("notes: "), "{page}");
+    let page = assay(&["problems", "--problems", "2/80", "--problems", "1/2"]).exits(0).stdout;
+    assert!(widest(&page).0 <= 80, "{:?}", widest(&page));
+    for words in
+        ["K=8192>2048", "K reduces over 2048 for 8192", "notes: ", "degenerate: zeros pass on any input"]
+    {
+        assert!(
+            page.split_whitespace().collect::<Vec<_>>().join(" ").contains(words),
+            "no `{words}` in {page}"
+        );
+    }
+    assert!(page.ends_with("2 problems\n"), "{page}");
+}
+
+#[test]
+fn mutants_of_shared_code_say_where_it_stands() {
+    let file = repository("problems/level2/24_conv_3d_min_softmax/kernel.cu");
+    let rows = list(&["mutate", file.to_str().unwrap(), "--json"]);
+    let shared = std::fs::read_to_string(repository("problems/lib/warp_max.cuh")).unwrap();
+    let of =
+        |end: &str| rows.iter().filter(|r| text(&r["origin"], "file").ends_with(end)).collect::<Vec<_>>();
+    let inside = of("lib/warp_max.cuh");
+    assert!(inside.len() > 3, "{}", inside.len());
+    for r in inside {
+        let line = usize::try_from(r["origin"]["line"].as_u64().unwrap()).unwrap();
+        let mutated = shared.lines().nth(line - 1).unwrap();
+        assert!(text(r, "diff").contains(&format!("-{mutated}\n")), "{r}: line {line} is `{mutated}`");
+    }
+    assert!(of("24_conv_3d_min_softmax/kernel.cu").len() > 20);
+    let page = assay(&["mutate", file.to_str().unwrap()]).exits(0).stdout;
+    assert!(page.contains("lib/warp_max.cuh:"), "{page}");
 }
 
 #[test]

@@ -48,8 +48,16 @@ use items::{DeviceMacros, split};
 
 use types::{Scalar, Ty, Value};
 
+pub(crate) use preprocess::directive;
+
 pub use plan::{Bindings, LaunchOp, Plan, PlanArg, PlanOp, Scratch};
 pub use source::{device_source, kernel_names, kernel_parameters};
+
+/// The preprocessor lines of a text, with their byte offsets; those within comments and strings are none.
+pub(crate) fn directives(source: &str) -> Vec<(usize, &str)> {
+    let toks = lex::lex(source, 0);
+    toks.iter().filter(|t| t.kind == lex::Kind::Directive).map(|t| (t.at as usize, t.text)).collect()
+}
 
 /// What a parameter of `launch` accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
