@@ -12,11 +12,6 @@ static constexpr int WARPS = 4;
 static constexpr int THREADS = WARP * WARPS;
 static constexpr int ROWS = 2;
 
-__device__ __forceinline__ float warp_max(float v) {
-    v = warp_max(v);
-    return v;
-}
-
 __global__ void linear_pairs(const float* __restrict__ x, const float* __restrict__ weight,
                              const float* __restrict__ bias, float* __restrict__ h, int B, int K,
                              int N) {

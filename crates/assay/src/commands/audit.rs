@@ -123,8 +123,16 @@ pub fn verify(common: &Common, problems: Vec<Problem>) -> Result<Exit, Failure> 
     let all = Instant::now();
     for problem in &problems {
         let started = Instant::now();
-        let verdict = assay_campaign::verify(problem, &compiler, tools::jobs(common), common.seed, &bar)
-            .map_err(|e| failure(&e))?;
+        let verdict = assay_campaign::verify(problem, &compiler, tools::jobs(common), common.seed, &bar);
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            // A fault of this problem's files: the others are to be judged all the same.
+            Err(e @ CampaignError::Input(_)) => {
+                exit = exit.and(failure(&e).exit);
+                Some(e.to_string())
+            }
+            Err(e) => return Err(failure(&e)),
+        };
         if verdict.is_some() {
             exit = exit.and(Exit::BaselineFailed);
         }
