@@ -4,8 +4,9 @@
 //!
 //! Compiles each substrate with NVRTC, runs one evaluation (buffers, all launches, outputs read back) on the first
 //! official input without detectors and with all of them, checks the outputs against the reference, and prints
-//! warp-instructions per second and nanoseconds per element (of the outputs), with the median and the worst. Times are
-//! processor time of this thread, the best of several. `--emit` writes the PTX and the device code as files.
+//! warp-instructions per second and nanoseconds per element (of the outputs), with the median and the worst, and what an
+//! evaluation costs in milliseconds: median, mean, the worst and how many are above 8, 20 and 400 ms. Times are processor
+//! time of this thread, the best of several. `--emit` writes the PTX and the device code as files.
 
 use assay_campaign::execute::{Buffer, End, Executable, Mode, execute};
 use assay_campaign::{filter, inputs};
@@ -170,6 +171,28 @@ fn one(problem: &Problem, compiler: &Compiler, emit: Option<&str>) -> Result<Lin
     Ok(Line { name: problem.key(), elements, instructions, plain, sanitized })
 }
 
+/// Bounds that desk extents are cut to: median, mean and worst evaluation, in milliseconds.
+const BUDGET_MS: [f64; 3] = [8.0, 20.0, 400.0];
+
+/// What an evaluation costs over all substrates.
+fn budget(what: &str, lines: &[Line], of: fn(&Line) -> f64) -> String {
+    let ms: Vec<f64> = lines.iter().map(|l| of(l) * 1e3).collect();
+    let mut slowest: Vec<&Line> = lines.iter().collect();
+    slowest.sort_by(|a, b| of(b).total_cmp(&of(a)));
+    let slowest: Vec<String> =
+        slowest.iter().take(5).map(|l| format!("{} {:.0}", l.name, of(l) * 1e3)).collect();
+    let above: Vec<String> =
+        BUDGET_MS.iter().map(|b| format!("{} above {b} ms", ms.iter().filter(|v| *v > b).count())).collect();
+    format!(
+        "{what}: ms an evaluation: median {:.1}, mean {:.1}, worst {:.1}; {}; slowest: {}",
+        median(ms.clone()),
+        ms.iter().sum::<f64>() / ms.len().max(1) as f64,
+        ms.iter().copied().fold(0.0, f64::max),
+        above.join(", "),
+        slowest.join(", ")
+    )
+}
+
 fn median(mut v: Vec<f64>) -> f64 {
     v.sort_by(f64::total_cmp);
     let n = v.len();
@@ -212,6 +235,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Err(e) => println!("{:<44} {e}", problem.key()),
         }
     }
+    println!("{}", budget("plain", &lines, |l| l.plain));
+    println!("{}", budget("sanitized", &lines, |l| l.sanitized));
     for (what, of) in [("plain", (|l: &Line| l.plain) as fn(&Line) -> f64), ("sanitized", |l| l.sanitized)] {
         let rates: Vec<f64> = lines.iter().map(|l| l.rate(of(l))).collect();
         let each: Vec<f64> = lines.iter().map(|l| l.each(of(l))).collect();
