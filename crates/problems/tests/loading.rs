@@ -201,6 +201,42 @@ fn every_fault_of_the_kernel_file_points_at_its_place() {
 }
 
 #[test]
+fn a_folders_own_shared_code_is_part_of_its_kernel_and_of_its_errors() {
+    let root = tempfile::tempdir().unwrap();
+    let (dir, lib) = (root.path().join("mine"), root.path().join("lib"));
+    let put = |file: &Path, text: &str| {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    let helper = "#pragma once\nint blocks(int n) {\n    return (n + 255) / 256;\n}\n";
+    let kernel = KERNEL
+        .replace("#include <cuda_runtime.h>", "#include \"blocks.cuh\"\n#include \"mish.cuh\"")
+        .replace("(M + 255) / 256", "blocks(M)");
+    put(&dir.join("problem.toml"), TOML);
+    put(&dir.join("kernel.cu"), &kernel);
+    put(&lib.join("blocks.cuh"), helper);
+    let p = load(&dir).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(p.includes, ["blocks.cuh", "mish.cuh", "softplus.cuh"], "its own, and the built-in ones");
+    let dims = p.dims_with(&Default::default(), Extents::Desk).unwrap();
+    assert!(p.plan(&dims).unwrap().trace().starts_with("launch k grid 1,1,1 block 256,1,1"));
+    let digest = p.digests().1;
+    // What stands in the shared file changes the problem, and is pointed at there.
+    put(&lib.join("blocks.cuh"), &helper.replace("255", "511"));
+    assert_ne!(load(&dir).unwrap().digests().1, digest);
+    put(&lib.join("blocks.cuh"), &helper.replace("return", "goto done; return"));
+    let e = load(&dir).unwrap_err().to_string();
+    assert!(e.contains("lib/blocks.cuh:3:5: `goto` is not supported"), "{e}");
+    // The lines behind an include keep their numbers.
+    put(&lib.join("blocks.cuh"), helper);
+    put(&dir.join("kernel.cu"), &kernel.replace("    k<<<", "    goto k<<<"));
+    let e = load(&dir).unwrap_err().to_string();
+    assert!(e.contains("mine/kernel.cu:8:5: `goto` is not supported") && e.contains("8 |     goto k"), "{e}");
+    fs::remove_file(lib.join("blocks.cuh")).unwrap();
+    let e = load(&dir).unwrap_err().to_string();
+    assert!(e.contains("mine/kernel.cu:1:1: cannot include `blocks.cuh`"), "{e}");
+}
+
+#[test]
 fn a_submission_replaces_the_kernel_of_a_problem() {
     let p = loaded(TOML, KERNEL).unwrap();
     let other = KERNEL.replace("256", "128").replace("k<<<", "mine<<<").replace("void k(", "void mine(");
