@@ -237,7 +237,11 @@ pub fn execute(
 }
 
 /// Arguments of a launch as the kernel's parameters want them; the launcher has converted numbers to their types.
-fn bind(params: &[Param], args: &[PlanArg], pointers: &BTreeMap<&str, Ptr>) -> Result<Vec<Arg>, String> {
+pub(crate) fn bind(
+    params: &[Param],
+    args: &[PlanArg],
+    pointers: &BTreeMap<&str, Ptr>,
+) -> Result<Vec<Arg>, String> {
     if params.len() != args.len() {
         return Err(format!("{} arguments for {} parameters", args.len(), params.len()));
     }

@@ -16,6 +16,7 @@ pub mod harness;
 pub mod inputs;
 mod judged;
 pub mod records;
+pub mod sampled;
 pub mod stage;
 pub mod store;
 mod verdict;
