@@ -11,6 +11,7 @@ use assay_measure::{
     summarise,
 };
 use assay_nvrtc::{Compiler, Install, Limits, WorkerCommand};
+use assay_plain::PlainRunner;
 use assay_problems::{Problem, Recipe, targeted_recipes};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -157,6 +158,7 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
     store.put_protocols(&config.protocols)?;
     let compiler =
         Compiler::new(config.install.clone(), config.worker.clone(), config.jobs, Limits::default());
+    let plain = PlainRunner::new(&compiler);
     let context = Context {
         store: &store,
         progress,
@@ -175,7 +177,7 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
     let mut matrices = Vec::new();
     let mut baselines_failed = Vec::new();
     for problem in &config.problems {
-        match pool.install(|| stage::measure(&context, &compiler, problem))? {
+        match pool.install(|| stage::measure(&context, &compiler, &plain, problem))? {
             Outcome::Measured(matrix) => matrices.push(*matrix),
             Outcome::BaselineFailed(reason) => {
                 progress.note(&reason);

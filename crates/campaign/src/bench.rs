@@ -98,10 +98,15 @@ impl Bench<'_> {
             Err(_) => return Err(CampaignError::Internal("the instruction counts' lock is poisoned".into())),
         };
         let run = self.harness.run(version, input, &way.mode(budget, self.context.seed), None);
-        self.executed.fetch_add(1, Ordering::Relaxed);
+        self.count_executed();
         let row = self.judge(input, &run, matches!(way, Way::Sanitize | Way::Races));
         fresh.push((key, row.clone()));
         Ok(row)
+    }
+
+    /// One evaluation more that was executed and not taken from the store.
+    pub(crate) fn count_executed(&self) {
+        self.executed.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn judge(&self, input: &Input, run: &Run, sanitized: bool) -> EvaluationRow {

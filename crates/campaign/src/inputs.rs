@@ -9,6 +9,7 @@ use assay_problems::{Extents, Problem, Recipe};
 use assay_tensor::Tensor;
 
 use crate::CampaignError;
+use crate::store::EvaluationRow;
 
 /// Tensors by name.
 pub type Tensors = BTreeMap<String, Tensor>;
@@ -38,6 +39,8 @@ pub struct Input {
     pub variance: f64,
     /// Thresholds of the held-out float32 evaluations against the float32 reference, by name.
     pub controls: Vec<(String, f64)>,
+    /// How the reference's chain of plain kernels was judged, where it was run.
+    pub plain: Option<EvaluationRow>,
 }
 
 /// Makes the input and evaluates every reference on it.
@@ -107,6 +110,7 @@ pub fn make(
         reference_error,
         variance: reference_error,
         controls: Vec::new(),
+        plain: None,
     })
 }
 

@@ -15,6 +15,7 @@ pub mod filter;
 pub mod harness;
 pub mod inputs;
 mod judged;
+mod plain;
 pub mod records;
 pub mod sampled;
 pub mod stage;

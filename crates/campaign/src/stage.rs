@@ -5,8 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_judge::EvaluationEnd;
-use assay_measure::{ControlRun, Filtered, Graded, InputRow, KillMatrix, MutantRow as Scored, Origin};
+use assay_measure::{
+    ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow as Scored, Origin,
+};
 use assay_nvrtc::Compiler;
+use assay_plain::PlainRunner;
 use assay_problems::{Extents, Problem, Recipe, search_recipes};
 use rayon::prelude::*;
 
@@ -17,6 +20,7 @@ use crate::filter::{self, Candidate, Shapes, Sorted, Version};
 use crate::harness::Harness;
 use crate::inputs::{self, Input};
 use crate::judged::Judged;
+use crate::plain::PLAIN;
 use crate::store::{EvaluationRow, MutantRow};
 
 /// Inputs tried for each mutant that the matrix leaves without a witness.
@@ -128,12 +132,14 @@ pub fn gate_only(
 pub fn measure(
     context: &Context<'_>,
     compiler: &Compiler,
+    plain: &PlainRunner<'_>,
     problem: &Problem,
 ) -> Result<Outcome, CampaignError> {
     let mut prepared = prepare(context, compiler, problem)?;
     if let Some(what) = prepared.gate()? {
         return Ok(Outcome::BaselineFailed(what));
     }
+    prepared.bench.run_plain(plain, &mut prepared.inputs)?;
     let Prepared { bench, mut inputs, search, shapes, original } = prepared;
     let progress = context.progress;
 
@@ -320,6 +326,10 @@ impl Bench<'_> {
                         },
                         official: Graded::at(*t),
                     })
+                    .chain(i.plain.iter().map(|row| {
+                        let MatrixCell { end, official, .. } = cell(row);
+                        ControlRun { control: PLAIN.to_owned(), end, official }
+                    }))
                     .collect(),
                 ..InputRow::new(i.text.clone(), i.origin.clone(), i.variance)
             })

@@ -19,11 +19,11 @@ __device__ long long thread_number() {
 // Where index i, counted row-major over the shape, lies by the strides.
 __device__ long long place(long long i, const long long* shape, const long long* strides, long long rank) {
     long long at = 0;
-    for (long long d = rank - 1; d >= 0; --d) {
+    for (long long d = rank - 1; d > 0; --d) {
         at += i % shape[d] * strides[d];
         i /= shape[d];
     }
-    return at;
+    return rank > 0 ? at + i * strides[0] : at;
 }
 
 // The larger and the smaller of two, NaN if either is NaN.
