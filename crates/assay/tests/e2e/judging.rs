@@ -98,6 +98,26 @@ fn first_protocol(summary: &Value) -> &str {
 }
 
 #[test]
+fn the_plain_kernels_are_a_control_on_every_input_and_no_protocol_rejects_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let summary = audited("problems/add_clamp", &run, &[]);
+    let db = database(&run).unwrap();
+    let count = |sql: &str| -> u32 { db.query_row(sql, [], |r| r.get(0)).unwrap() };
+    let inputs = count("SELECT count(*) FROM inputs WHERE origin != 'searched'");
+    assert!(inputs > 8, "{inputs}");
+    let passed = "SELECT count(*) FROM evaluations WHERE mutant = 'plain-kernel' AND end = 'pass'";
+    assert_eq!(count(passed), inputs);
+    let held_out = count("SELECT count(DISTINCT control) FROM controls");
+    let first = &summary["protocols"][0];
+    assert_eq!((first["name"].as_str(), first["inputs"].as_u64()), (Some("kernelbench-2025"), Some(5)));
+    assert_eq!(first["correct_runs"], 5 * (held_out + 1));
+    for protocol in summary["protocols"].as_array().unwrap() {
+        assert_eq!(protocol["false_kills"], 0, "{protocol}");
+    }
+}
+
+#[test]
 fn a_barrier_removed_from_the_tiled_matmul_is_reported_around_its_line() {
     let source = problem("problems/level1/1_square_matmul").kernel_source;
     let barriers: Vec<u64> =
