@@ -1,5 +1,6 @@
-//! Every problem of the catalogue at its smallest ragged shape: the reference as a chain of plain kernels, with every
-//! detector, against float64.
+//! Every problem of the catalogue at a ragged shape: the reference as a chain of plain kernels, with every detector,
+//! against float64. The shape is the middle one by elements of the inputs: the smallest are mostly ones, where a wrong
+//! stride does not show.
 
 mod common;
 
@@ -29,7 +30,9 @@ fn faults(level: u32) -> Vec<String> {
     let of_level: Vec<&Problem> = problems.iter().filter(|p| p.level == level).collect();
     assert!(!of_level.is_empty());
     for problem in of_level {
-        let shape = problem.ragged.iter().min_by_key(|s| elements(problem, s)).unwrap();
+        let mut shapes: Vec<_> = problem.ragged.iter().collect();
+        shapes.sort_by_key(|s| elements(problem, s));
+        let shape = shapes[shapes.len() / 2];
         let dims = problem.dims_with(shape, Extents::Desk).unwrap();
         match check(runner(), problem, &Recipe::official(42), &dims, &settings) {
             Err(e) => out.push(format!("{} at {shape:?}: {e}", problem.key())),
