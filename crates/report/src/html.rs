@@ -47,18 +47,21 @@ impl Bundle {
         let p = &s.pipeline;
         let figures = published().ok();
         let folder = shell(&clean(&self.folder));
+        let theirs = figures.as_ref().map(|f| &f.pipeline);
         let funnel: Vec<Value> = [
-            ("generated", p.generated, "mutants of correct kernels"),
-            ("not compiling", p.noncompiling, "refused by the compiler"),
-            ("duplicate", p.duplicate_image, "same machine code as another"),
-            ("equivalent", p.equivalent, "same machine code as the original"),
-            ("distinct", p.distinct, "what is left"),
-            ("witnessed", p.witnessed, "proved wrong on a valid input"),
-            ("by schedule", p.schedule_witnessed, "wrong under another schedule only"),
-            ("quarantined", p.quarantined, "neither kill nor pass"),
+            ("generated", p.generated, theirs.map(|t| t.generated), "mutants of correct kernels"),
+            ("not compiling", p.noncompiling, theirs.map(|t| t.noncompiling), "refused by the compiler"),
+            ("duplicate", p.duplicate_image, theirs.map(|t| t.duplicate_image), "same machine code as another"),
+            ("equivalent", p.equivalent, theirs.map(|t| t.equivalent), "same machine code as the original"),
+            ("distinct", p.distinct, theirs.map(|t| t.distinct), "what is left"),
+            ("witnessed", p.witnessed, theirs.map(|t| t.witnessed), "proved wrong on a valid input"),
+            ("by schedule", p.schedule_witnessed, None, "wrong under another schedule only"),
+            ("quarantined", p.quarantined, None, "neither kill nor pass"),
         ]
         .into_iter()
-        .map(|(name, n, what)| json!({ "name": name, "n": number(n), "what": what }))
+        .map(|(name, n, published, what)| {
+            json!({ "name": name, "n": number(n), "published": published.map(number), "what": what })
+        })
         .collect();
         let suites: Vec<Value> = s
             .suites
@@ -111,6 +114,7 @@ impl Bundle {
             "title": format!("Assay: {}", s.headline_protocol),
             "headline": clean(&headline(s, figures.as_ref())),
             "problems": number(p.problems),
+            "published_problems": theirs.map(|t| number(t.problems)),
             "baselines_failed": p.baselines_failed,
             "unrefereeable": p.unrefereeable,
             "funnel": funnel,
