@@ -13,7 +13,7 @@ use crate::choices::{Choices, Random};
 use crate::model::{self, Left};
 use crate::program::{CELLS, IN_BYTES, Kind, Program, SLICE_BYTES};
 
-/// Instructions that a run may take; lawful programs need far less.
+/// Instructions that a launch may take; lawful programs need far less.
 const BUDGET: u64 = 2_000_000;
 const WILD_BUDGET: u64 = 20_000;
 
@@ -66,7 +66,12 @@ fn io(program: &Program) -> Vec<u8> {
     Random(program.data ^ 1).bytes(program.threads as usize * program.blocks as usize * SLICE_BYTES)
 }
 
-fn run(program: &Program, loaded: &Arc<Loaded>, options: Options, how: How) -> Ran {
+fn run(program: &Program, loaded: &Arc<Loaded>, mut options: Options, how: How) -> Ran {
+    if how == How::Alone {
+        // The budget is for all launches of a session: here one for each thread.
+        let launches = u64::from(program.blocks) * u64::from(program.threads);
+        options.instruction_budget = options.instruction_budget.saturating_mul(launches);
+    }
     let mut session = Session::new(Arc::clone(loaded), options);
     let (a, b) = (input(program), io(program));
     let mut alloc = |name, bytes: &[u8], role| {
