@@ -2,7 +2,10 @@
 //
 // The first GEMM stages 8x8 tiles through shared memory and leaves h in a scratch tensor. In the
 // second kernel a block owns a row: warps make the outputs in turn, and since each output is
-// needed only once, it goes straight into the warp's running maximum and scaled sum.
+// needed only once, it goes straight into the warp's running maximum and scaled sum. h lies within
+// (0, 1) and is kept in half precision; sums stay in float.
+
+#include <cuda_fp16.h>
 
 #include "sigmoid.cuh"
 #include "warp_sum.cuh"
@@ -13,7 +16,7 @@ static constexpr int THREADS = TILE * TILE;
 static constexpr int WARPS = 4;
 
 __global__ void gemm_sigmoid(const float* __restrict__ x, const float* __restrict__ weight,
-                             const float* __restrict__ bias, float* __restrict__ h, int B, int K,
+                             const float* __restrict__ bias, __half* __restrict__ h, int B, int K,
                              int H) {
     __shared__ float tile_x[TILE][BK + 1];
     __shared__ float tile_w[TILE][BK + 1];
@@ -44,18 +47,18 @@ __global__ void gemm_sigmoid(const float* __restrict__ x, const float* __restric
     }
     if (row0 + ty < B && col0 + tx < H) {
         const float v = sum + bias[col0 + tx];
-        h[static_cast<long long>(row0 + ty) * H + col0 + tx] = sigmoid(v);
+        h[static_cast<long long>(row0 + ty) * H + col0 + tx] = __float2half_rn(sigmoid(v));
     }
 }
 
-__global__ void gemm_logsumexp(const float* __restrict__ h, const float* __restrict__ weight,
+__global__ void gemm_logsumexp(const __half* __restrict__ h, const float* __restrict__ weight,
                                const float* __restrict__ bias, float* __restrict__ y, int H,
                                int N) {
     __shared__ float part_top[WARPS];
     __shared__ float part_sum[WARPS];
     const int lane = threadIdx.x;
     const int warp = threadIdx.y;
-    const float* row = h + static_cast<long long>(blockIdx.x) * H;
+    const __half* row = h + static_cast<long long>(blockIdx.x) * H;
 
     // A warp without any output keeps a finite maximum and an empty sum.
     float top = -FLT_MAX;
@@ -64,7 +67,7 @@ __global__ void gemm_logsumexp(const float* __restrict__ h, const float* __restr
         const float* w = weight + static_cast<long long>(n) * H;
         float v = 0.0f;
         for (int i = lane; i < H; i += WARP) {
-            v += row[i] * w[i];
+            v += __half2float(row[i]) * w[i];
         }
         v = warp_sum(v);
         v += bias[n];
@@ -90,7 +93,7 @@ __global__ void gemm_logsumexp(const float* __restrict__ h, const float* __restr
 
 void launch(const float* x, const float* weight1, const float* bias1, const float* weight2,
             const float* bias2, float* y, int B, int K, int H, int N) {
-    float* h = scratch<float>(static_cast<long long>(B) * H);
+    __half* h = scratch<__half>(static_cast<long long>(B) * H);
     dim3 block(TILE, TILE);
     dim3 grid((H + TILE - 1) / TILE, (B + TILE - 1) / TILE);
     gemm_sigmoid<<<grid, block>>>(x, weight1, bias1, h, B, K, H);

@@ -2,7 +2,10 @@
 //
 // Averaging features is averaging rows of the weight, so that comes first: a pooled weight
 // matrix sixteen times smaller, and a product sixteen times shorter. A block per row then
-// makes its pools' values, a warp each in turn, and keeps the largest.
+// makes its pools' values, a warp each in turn, and keeps the largest. The pooled weight is kept
+// in half precision; sums stay in float.
+
+#include <cuda_fp16.h>
 
 #include "gelu.cuh"
 #include "warp_sum.cuh"
@@ -12,7 +15,7 @@ static constexpr int THREADS = 128;
 static constexpr int WARPS = THREADS / WARP;
 
 __global__ void pool_weight(const float* __restrict__ weight, const float* __restrict__ bias,
-                            float* __restrict__ pooled_weight, float* __restrict__ pooled_bias,
+                            __half* __restrict__ pooled_weight, float* __restrict__ pooled_bias,
                             int K) {
     const int k = blockIdx.x * THREADS + threadIdx.x;
     const int pool = blockIdx.y;
@@ -23,7 +26,7 @@ __global__ void pool_weight(const float* __restrict__ weight, const float* __res
         for (int i = 0; i < POOL; ++i) {
             sum += column[static_cast<long long>(i) * K];
         }
-        pooled_weight[static_cast<long long>(pool) * K + k] = sum / POOL;
+        pooled_weight[static_cast<long long>(pool) * K + k] = __float2half_rn(sum / POOL);
     }
     if (k == 0) {
         float sum = 0.0f;
@@ -35,7 +38,7 @@ __global__ void pool_weight(const float* __restrict__ weight, const float* __res
 }
 
 __global__ void linear_gelu_max(const float* __restrict__ x,
-                                const float* __restrict__ pooled_weight,
+                                const __half* __restrict__ pooled_weight,
                                 const float* __restrict__ pooled_bias, float* __restrict__ y,
                                 int K, int P, float scale_factor) {
     __shared__ float warp_max[WARPS];
@@ -45,11 +48,11 @@ __global__ void linear_gelu_max(const float* __restrict__ x,
 
     float largest = -INFINITY;
     for (int p = warp; p < P; p += WARPS) {
-        const float* w = pooled_weight + static_cast<long long>(p) * K;
+        const __half* w = pooled_weight + static_cast<long long>(p) * K;
         float dot = 0.0f;
         #pragma unroll 4
         for (int k = lane; k < K; k += WARP) {
-            dot += row[k] * w[k];
+            dot += row[k] * __half2float(w[k]);
         }
         dot = warp_sum(dot);
         const float h = dot + pooled_bias[p];
@@ -70,7 +73,7 @@ __global__ void linear_gelu_max(const float* __restrict__ x,
 
 void launch(const float* x, const float* weight, const float* bias, float* y, int B, int K, int P,
             float scale_factor) {
-    float* pooled_weight = scratch<float>(static_cast<long long>(P) * K);
+    __half* pooled_weight = scratch<__half>(static_cast<long long>(P) * K);
     float* pooled_bias = scratch<float>(P);
     dim3 grid((K + THREADS - 1) / THREADS, P);
     pool_weight<<<grid, THREADS>>>(weight, bias, pooled_weight, pooled_bias, K);
