@@ -1,28 +1,34 @@
-//! Turns of a block whose warps are all in compiled code, on their way from barrier to barrier.
+//! Turns of a block whose warps each go one way, on their way from barrier to barrier.
 //!
 //! The scheduler's bookkeeping costs more than the code between two barriers of a tiled product. While every warp of a
-//! block has all its lanes in one fragment that is about to enter compiled code, or waits at one and the same barrier, the
-//! block is a *convoy*: what changes from turn to turn is kept in a small record a warp. Turns, fuel, random numbers and
-//! the order of warps are those of [`Exec::turn`]. The first warp that leaves compiled code for another reason dissolves
-//! the convoy, and goes on in the middle of its turn.
+//! block has its lanes in one fragment of the entry, ready or waiting at one and the same barrier, the block is a
+//! *convoy*: what changes from turn to turn is kept in a small record a warp, and a warp's state is set up once. Turns,
+//! fuel, random numbers and the order of warps are those of [`Exec::turn`]. The first warp to which something else happens
+//! than a barrier or the end of its turn dissolves the convoy, and goes on in the middle of its turn.
+//!
+//! Within a turn a warp changes between compiled code and the interpreter as ever; what it is in when the turn ends is in
+//! [`Rider::entry`]. Under detectors there are no convoys: those want to see every barrier.
 
 use super::Exec;
 use super::state::{Fragment, State};
 use crate::code::Cold;
 use crate::jit::{Compiled, ExitKind, land};
-use crate::warp::Phase;
+use crate::options::Schedule;
+use crate::warp::{Decoded, Event, Phase, Warp, run};
 
 /// A warp of a convoy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rider {
-    /// Where it goes on in compiled code.
+    /// Where it goes on in compiled code; `u32::MAX` if the interpreter does, at `at` (behind it, if it waits there).
     entry: u32,
-    /// Decoded instruction: the entry, or the barrier at which it waits.
+    /// Decoded instruction: where it goes on, or the barrier at which it waits.
     at: u32,
+    mask: u32,
     waits: bool,
-    /// As [`Fragment::ran`] and [`super::state::WarpState::stale_turns`].
+    /// As [`Fragment::ran`], [`super::state::WarpState::stale_turns`] and [`super::state::WarpState::yields`].
     ran: u64,
     stale: u32,
+    yields: u32,
 }
 
 /// See the module. Without riders there is no convoy.
@@ -35,12 +41,17 @@ pub(crate) struct Convoy {
 }
 
 impl Exec<'_> {
+    /// The instructions that warps in the entry run.
+    fn entry_list(&self) -> *const Decoded {
+        self.jit.as_ref().map_or(self.kernel.codes[0].plain.as_ptr(), |j| j.list.as_ptr())
+    }
+
     /// Makes a convoy of a block's warps if they are fit for it.
     pub(super) fn form_convoy(&mut self, slot: usize) {
-        let Some(jit) = self.jit.clone() else { return };
-        if !self.blocks[slot].convoy.riders.is_empty() || self.options.sanitize.barriers {
+        if !self.blocks[slot].convoy.riders.is_empty() || self.san.is_some() || self.options.sanitize.barriers {
             return;
         }
+        let list = self.entry_list();
         let code = &self.kernel.codes[0];
         let block = &mut self.blocks[slot];
         let mut barrier = None;
@@ -59,14 +70,19 @@ impl Exec<'_> {
                 }
                 State::Members(_) => break,
             };
-            let entry = jit.entry_at.get(pc as usize).copied().unwrap_or(u32::MAX);
-            // SAFETY: `pc` is an instruction of the list, or just behind its last.
-            let expected = std::ptr::eq(ws.w.expect, unsafe { jit.list.as_ptr().add(pc as usize) });
-            if f.mask != u32::MAX || f.frame != 0 || entry == u32::MAX || !expected {
+            if f.frame != 0 {
                 break;
             }
-            let (waits, stale) = (f.state != State::Ready, ws.stale_turns);
-            block.convoy.riders.push(Rider { entry, at: f.pc, waits, ran: f.ran, stale });
+            let mut entry = u32::MAX;
+            if let Some(jit) = &self.jit {
+                // SAFETY: `pc` is an instruction of the list, or just behind its last.
+                let expected = std::ptr::eq(ws.w.expect, unsafe { list.add(pc as usize) });
+                if expected && f.mask == u32::MAX {
+                    entry = jit.entry_at.get(pc as usize).copied().unwrap_or(u32::MAX);
+                }
+            }
+            let (waits, stale, yields) = (f.state != State::Ready, ws.stale_turns, ws.yields);
+            block.convoy.riders.push(Rider { entry, at: f.pc, mask: f.mask, waits, ran: f.ran, stale, yields });
         }
         let whole = block.convoy.riders.len() == block.warps.len();
         let simple = barrier.is_none_or(|id| {
@@ -82,15 +98,22 @@ impl Exec<'_> {
         if let Some(id) = barrier {
             block.open &= !(1 << id);
         }
-        for ws in &mut block.warps {
-            ws.w.jit = std::sync::Arc::as_ptr(&jit);
-            ws.w.credit = self.credit.as_mut_ptr();
+        for (ws, r) in block.warps.iter_mut().zip(&block.convoy.riders) {
+            if let Some(jit) = &self.jit {
+                ws.w.jit = std::sync::Arc::as_ptr(jit);
+                ws.w.credit = self.credit.as_mut_ptr();
+            }
             ws.w.regs = ws.frames[0].regs.as_ptr();
             ws.w.cold = code.cold.as_ptr();
-            ws.w.code = jit.list.as_ptr();
+            ws.w.code = list;
             ws.w.first_site = code.first_site;
             ws.w.local_base = ws.frames[0].local_base;
-            ws.w.mask = u32::MAX;
+            ws.w.mask = r.mask;
+            if r.mask != u32::MAX {
+                // As in [`Exec::turn_from`].
+                ws.w.expect = std::ptr::null();
+            }
+            ws.w.generation = ws.w.generation.wrapping_add(1).max(1);
             ws.w.join = std::ptr::null();
         }
     }
@@ -98,16 +121,13 @@ impl Exec<'_> {
     /// One turn of a warp of a convoy; false if it waits.
     pub(super) fn convoy_turn(&mut self, slot: usize, wi: usize) -> bool {
         let quantum = self.quantum();
-        let Some(jit) = &self.jit else { return false };
-        let jit: *const Compiled = std::sync::Arc::as_ptr(jit);
         // SAFETY: the launch holds the `Arc` to its end.
-        let jit = unsafe { &*jit };
+        let jit: Option<&Compiled> = self.jit.as_ref().map(|jit| unsafe { &*std::sync::Arc::as_ptr(jit) });
         let block = &mut self.blocks[slot];
-        let riders = &mut block.convoy.riders[..];
-        let all = riders.len() as u32;
-        let rider = &mut riders[wi];
+        let all = block.convoy.riders.len() as u32;
+        let rider = &mut block.convoy.riders[wi];
         if rider.waits {
-            rider.stale = 0;
+            (rider.stale, rider.yields) = (0, 0);
             return false;
         }
         let w = &mut block.warps[wi].w;
@@ -115,56 +135,120 @@ impl Exec<'_> {
         w.paused = false;
         loop {
             self.now += 1;
-            block.convoy.riders[wi].ran = self.now;
             let w = &mut block.warps[wi].w;
-            // SAFETY: the convoy keeps the entry's frame current, and its registers as compiled code left them.
-            let exit = unsafe { jit.run(w, block.convoy.riders[wi].entry) };
-            let x = &jit.exits[exit as usize];
             let rider = &mut block.convoy.riders[wi];
-            match x.kind {
-                ExitKind::Barrier(id)
-                    if x.entry != u32::MAX && (block.convoy.waiting == 0 || block.convoy.barrier == id) =>
-                {
-                    w.fuel -= i64::from(x.count) + 1;
-                    (rider.entry, rider.at, rider.waits) = (x.entry, x.at, true);
-                    block.convoy.barrier = id;
-                    block.convoy.waiting += 1;
-                    let out = w.fuel <= 0;
-                    if block.convoy.waiting < all {
+            rider.ran = self.now;
+            let mut pc = rider.at;
+            let mut event = None;
+            // The barrier at which it is, and the entry behind it.
+            let mut arrived = None;
+            if let Some(jit) = jit
+                && rider.entry != u32::MAX
+            {
+                // SAFETY: the convoy keeps the entry's frame current, and its registers as compiled code left them.
+                let exit = unsafe { jit.run(w, rider.entry) };
+                let x = &jit.exits[exit as usize];
+                match x.kind {
+                    ExitKind::Barrier(id)
+                        if x.entry != u32::MAX
+                            && (block.convoy.waiting == 0 || block.convoy.barrier == id) =>
+                    {
+                        w.fuel -= i64::from(x.count);
+                        (rider.at, arrived) = (x.at, Some((id, x.entry)));
+                    }
+                    ExitKind::Turn if x.entry != u32::MAX => {
+                        w.fuel -= i64::from(x.count);
+                        (rider.entry, rider.at) = (x.entry, x.at);
                         break;
                     }
-                    block.convoy.waiting = 0;
-                    for (r, ws) in block.convoy.riders.iter_mut().zip(&mut block.warps) {
-                        r.waits = false;
-                        r.stale = 0;
-                        r.at += 1;
-                        ws.w.phase = Phase::Fresh;
-                    }
-                    if out {
+                    // SAFETY: just after compiled code gave `exit`; what `land` gives is an instruction of the list.
+                    _ => unsafe {
+                        let to = land(w, exit);
+                        let at = if to.is_null() { w.at } else { to };
+                        if at > w.mark {
+                            w.count_through(&*at.sub(1));
+                        }
+                        w.mark = at;
+                        pc = at.offset_from(w.code) as u32;
+                        event = to.is_null().then_some(w.event);
+                    },
+                }
+            }
+            let mut ended = false;
+            while arrived.is_none() {
+                let happened = match event.take() {
+                    Some(e) => e,
+                    // SAFETY: `pc` is an instruction of the entry, whose frame is current; the pointers in `w` were set
+                    // from live buffers of the lengths beside them, which nothing moves while it runs.
+                    None => unsafe { run(w, w.code.add(pc as usize)) },
+                };
+                // SAFETY: `at` points into the same code.
+                let at = unsafe { w.at.offset_from(w.code) } as u32;
+                rider.at = at;
+                match happened {
+                    Event::Yield => {
+                        let jitter = w.fuel > 0
+                            && self.options.schedule == Schedule::Hardware
+                            && self.rng.next() & 31 == 0;
+                        if jitter {
+                            pc = at;
+                            continue;
+                        }
+                        rider.entry = entry_of(jit, w, at);
+                        ended = true;
                         break;
                     }
+                    Event::Barrier => {
+                        // SAFETY: `at` is an instruction of `control::barrier`, with the number in `e`.
+                        let id = unsafe { (*w.at).e } as u8;
+                        if block.convoy.waiting == 0 || block.convoy.barrier == id {
+                            arrived = Some((id, entry_of(jit, w, at + 1)));
+                            break;
+                        }
+                    }
+                    _ => {}
                 }
-                ExitKind::Turn if x.entry != u32::MAX => {
-                    w.fuel -= i64::from(x.count);
-                    (rider.entry, rider.at) = (x.entry, x.at);
-                    break;
-                }
-                _ => return self.leave_convoy(slot, wi, quantum, exit),
+                // Anything else, or a second barrier beside the first.
+                rider.entry = u32::MAX;
+                self.dissolve(slot);
+                return self.turn_from(slot, wi, quantum, true, Some(happened));
+            }
+            if ended {
+                break;
+            }
+            let Some((id, entry)) = arrived else { break };
+            w.fuel -= 1;
+            (rider.entry, rider.waits) = (entry, true);
+            block.convoy.barrier = id;
+            block.convoy.waiting += 1;
+            let out = w.fuel <= 0;
+            if block.convoy.waiting < all {
+                break;
+            }
+            block.convoy.waiting = 0;
+            for (r, ws) in block.convoy.riders.iter_mut().zip(&mut block.warps) {
+                r.waits = false;
+                (r.stale, r.yields) = (0, 0);
+                r.at += 1;
+                ws.w.phase = Phase::Fresh;
+            }
+            if out {
+                break;
             }
         }
         let w = &mut block.warps[wi].w;
         let rider = &mut block.convoy.riders[wi];
         let used = (quantum - w.fuel).max(0) as u64;
-        rider.stale = if w.fuel <= 0 { rider.stale + 1 } else { 0 };
+        rider.stale = if w.fuel <= 0 || w.paused { rider.stale + 1 } else { 0 };
+        rider.yields = 0;
         w.clock = w.clock.wrapping_add(used);
         self.spend(used);
         true
     }
 
     /// Gives every warp its fragment back.
-    fn dissolve(&mut self, slot: usize) {
-        let Some(jit) = &self.jit else { return };
-        let list = jit.list.as_ptr();
+    pub(super) fn dissolve(&mut self, slot: usize) {
+        let list = self.entry_list();
         let code = &self.kernel.codes[0];
         let block = &mut self.blocks[slot];
         let id = block.convoy.barrier;
@@ -173,17 +257,19 @@ impl Exec<'_> {
             let warps = block.warps.len();
             block.open |= 1 << id;
             barrier.begin(warps);
-            barrier.waiters = 32 * block.convoy.waiting;
             barrier.all = false;
         }
         for (wi, (r, ws)) in block.convoy.riders.iter().zip(&mut block.warps).enumerate() {
             let state = if r.waits { State::Barrier(id) } else { State::Ready };
-            ws.fragments[0] = Fragment { pc: r.at, mask: u32::MAX, frame: 0, state, ran: r.ran };
-            ws.stale_turns = r.stale;
-            // SAFETY: a barrier is not the last instruction; entries are instructions.
-            ws.w.expect = unsafe { list.add(r.at as usize + usize::from(r.waits)) };
+            ws.fragments[0] = Fragment { pc: r.at, mask: r.mask, frame: 0, state, ran: r.ran };
+            (ws.stale_turns, ws.yields) = (r.stale, r.yields);
+            if r.entry != u32::MAX {
+                // SAFETY: a barrier is not the last instruction; entries are instructions.
+                ws.w.expect = unsafe { list.add(r.at as usize + usize::from(r.waits)) };
+            }
             if r.waits {
-                barrier.waiting[wi] = u32::MAX;
+                barrier.waiting[wi] = r.mask;
+                barrier.waiters += r.mask.count_ones();
                 if let Cold::Bar(op) = &code.cold[code.plain[r.at as usize].aux as usize] {
                     barrier.aligned &= op.aligned;
                 }
@@ -192,22 +278,12 @@ impl Exec<'_> {
         block.convoy.riders.clear();
         block.convoy.waiting = 0;
     }
+}
 
-    /// A warp has left compiled code by `exit`: the convoy is over, and the warp's turn goes on.
-    fn leave_convoy(&mut self, slot: usize, wi: usize, quantum: i64, exit: u32) -> bool {
-        self.dissolve(slot);
-        let w = &mut self.blocks[slot].warps[wi].w;
-        // SAFETY: just after compiled code gave `exit`; what `land` gives is an instruction of the list.
-        let (pc, event) = unsafe {
-            let to = land(w, exit);
-            let at = if to.is_null() { w.at } else { to };
-            if at > w.mark {
-                w.count_through(&*at.sub(1));
-            }
-            w.mark = at;
-            (at.offset_from(w.code) as u32, to.is_null().then_some(w.event))
-        };
-        self.save(slot, wi, 0, pc);
-        self.turn_from(slot, wi, quantum, true, event)
-    }
+/// The entry of compiled code at an instruction, if the warp's frame is as compiled code left it there.
+fn entry_of(jit: Option<&Compiled>, w: &Warp, at: u32) -> u32 {
+    let Some(jit) = jit else { return u32::MAX };
+    // SAFETY: `at` is an instruction of the code, or just behind its last.
+    let expected = w.mask == u32::MAX && std::ptr::eq(w.expect, unsafe { w.code.add(at as usize) });
+    if expected { jit.entry_at.get(at as usize).copied().unwrap_or(u32::MAX) } else { u32::MAX }
 }

@@ -177,6 +177,12 @@ impl Exec<'_> {
             self.may_compile = false;
             self.jit = self.kernel.jit.compile(self.kernel, self.shape.block);
             self.credit = self.jit.as_ref().map_or(Vec::new(), |j| j.credits());
+            // Convoys are of the list that ran so far.
+            for slot in 0..self.blocks.len() {
+                if !self.blocks[slot].convoy.riders.is_empty() {
+                    self.dissolve(slot);
+                }
+            }
         }
     }
 
