@@ -14,6 +14,8 @@ pub(crate) trait Lane: Copy + Default + 'static {
     fn all(set: bool) -> Self;
     /// The highest bit of each lane, below those of `mask`.
     fn bits<S: Simd>(mask: u32, lanes: &[Self; 8]) -> u32;
+    /// `new` in the lanes whose bits in `mask` are set, `old` in the others.
+    fn blend<S: Simd>(old: &[Self; 8], new: &[Self; 8], mask: u32) -> [Self; 8];
 }
 
 impl Lane for u32 {
@@ -25,6 +27,11 @@ impl Lane for u32 {
     #[inline(always)]
     fn bits<S: Simd>(mask: u32, lanes: &[u32; 8]) -> u32 {
         mask << 8 | S::high_bits32(lanes)
+    }
+
+    #[inline(always)]
+    fn blend<S: Simd>(old: &[u32; 8], new: &[u32; 8], mask: u32) -> [u32; 8] {
+        S::blend32(old, new, mask)
     }
 }
 
@@ -39,6 +46,14 @@ impl Lane for u64 {
         let [a, b, c, d, e, f, g, h] = *lanes;
         let mask = mask << 4 | S::high_bits64(&[e, f, g, h]);
         mask << 4 | S::high_bits64(&[a, b, c, d])
+    }
+
+    #[inline(always)]
+    fn blend<S: Simd>(old: &[u64; 8], new: &[u64; 8], mask: u32) -> [u64; 8] {
+        let half = |v: &[u64; 8], h: usize| -> [u64; 4] { std::array::from_fn(|k| v[4 * h + k]) };
+        let [a, b, c, d] = S::blend64(&half(old, 0), &half(new, 0), mask);
+        let [e, f, g, h] = S::blend64(&half(old, 1), &half(new, 1), mask >> 4);
+        [a, b, c, d, e, f, g, h]
     }
 }
 
@@ -91,19 +106,27 @@ pub(crate) trait Compare: 'static {
     fn eval<S: Simd>(a: Self::A, b: Self::A) -> bool;
 }
 
-/// Stores `value` to the lanes of `mask`.
+/// Stores lanes `8 * j` to `8 * j + 7`, of which `mask` has some.
 ///
 /// # Safety
-/// `d` is a register of the current frame.
+/// `d` is a register of the current frame, `j` below 4.
 #[inline(always)]
-unsafe fn blend<T: Lane>(d: *mut T, value: &[T; LANES], mask: u32) {
-    for (k, v) in value.iter().enumerate() {
-        // SAFETY: a register has 32 lanes.
-        unsafe {
-            let old = *d.add(k);
-            *d.add(k) = if mask >> k & 1 != 0 { *v } else { old };
-        }
+pub(crate) unsafe fn blend<S: Simd, T: Lane>(d: *mut T, j: usize, value: &[T; 8], mask: u32) {
+    // SAFETY: a register has 32 lanes.
+    unsafe {
+        let at: *mut [T; 8] = d.add(8 * j).cast();
+        *at = T::blend::<S>(&*at, value, mask >> (8 * j));
     }
+}
+
+/// Reads eight lanes.
+///
+/// # Safety
+/// As for [`blend`].
+#[inline(always)]
+pub(crate) unsafe fn eight<T: Lane>(p: *const T, j: usize) -> [T; 8] {
+    // SAFETY: the lanes lie within the register.
+    unsafe { *p.add(8 * j).cast() }
 }
 
 /// Reads a chunk.
@@ -134,11 +157,10 @@ unsafe fn unary<S: Simd, O: Unary>(w: &mut Warp, d: &Decoded) -> *const Decoded 
                 *dst.add(j * CHUNK).cast() = r;
             }
         } else {
-            let mut r = [O::R::default(); LANES];
-            for (k, r) in r.iter_mut().enumerate() {
-                *r = O::eval::<S>(*a.add(k));
+            for j in 0..LANES / 8 {
+                let r = eight(a, j).map(|x| O::eval::<S>(x));
+                blend::<S, _>(dst, j, &r, w.mask);
             }
-            blend(dst, &r, w.mask);
         }
         next(d)
     }
@@ -163,11 +185,14 @@ unsafe fn binary<S: Simd, O: Binary>(w: &mut Warp, d: &Decoded) -> *const Decode
                 *dst.add(j * CHUNK).cast() = r;
             }
         } else {
-            let mut r = [O::R::default(); LANES];
-            for (k, r) in r.iter_mut().enumerate() {
-                *r = O::eval::<S>(*a.add(k), *b.add(k));
+            for j in 0..LANES / 8 {
+                let (x, y) = (eight(a, j), eight(b, j));
+                let mut r = [O::R::default(); 8];
+                for k in 0..8 {
+                    r[k] = O::eval::<S>(x[k], y[k]);
+                }
+                blend::<S, _>(dst, j, &r, w.mask);
             }
-            blend(dst, &r, w.mask);
         }
         next(d)
     }
@@ -193,11 +218,14 @@ unsafe fn ternary<S: Simd, O: Ternary>(w: &mut Warp, d: &Decoded) -> *const Deco
                 *dst.add(j * CHUNK).cast() = r;
             }
         } else {
-            let mut r = [O::R::default(); LANES];
-            for (k, r) in r.iter_mut().enumerate() {
-                *r = O::eval::<S>(*a.add(k), *b.add(k), *c.add(k));
+            for j in 0..LANES / 8 {
+                let (x, y, z) = (eight(a, j), eight(b, j), eight(c, j));
+                let mut r = [O::R::default(); 8];
+                for k in 0..8 {
+                    r[k] = O::eval::<S>(x[k], y[k], z[k]);
+                }
+                blend::<S, _>(dst, j, &r, w.mask);
             }
-            blend(dst, &r, w.mask);
         }
         next(d)
     }
@@ -240,6 +268,30 @@ unsafe fn compare<S: Simd, O: Compare>(w: &mut Warp, d: &Decoded) -> *const Deco
     }
 }
 
+/// `selp`: `a` where the predicate `c` holds (bit 0 of `off`: does not hold), else `b`.
+///
+/// # Safety
+/// As for every [`Handler`].
+#[inline(always)]
+unsafe fn select<S: Simd, T: Lane>(w: &mut Warp, d: &Decoded) -> *const Decoded {
+    // SAFETY: registers of `T`'s width and a predicate, at the decoder's offsets.
+    unsafe {
+        let p = w.pred(d.c) ^ if d.off & 1 != 0 { u32::MAX } else { 0 };
+        let a: *const T = w.regs.add(d.a as usize).cast();
+        let b: *const T = w.regs.add(d.b as usize).cast();
+        let dst: *mut T = w.regs.add(d.d as usize).cast();
+        for j in 0..LANES / 8 {
+            let r = T::blend::<S>(&eight(b, j), &eight(a, j), p >> (8 * j));
+            if w.mask == u32::MAX {
+                *dst.add(8 * j).cast() = r;
+            } else {
+                blend::<S, _>(dst, j, &r, w.mask);
+            }
+        }
+        next(d)
+    }
+}
+
 macro_rules! variants {
     ($($make:ident $inner:ident $wide:ident $portable:ident $bound:ident;)*) => {$(
         /// # Safety
@@ -268,6 +320,7 @@ variants! {
     binary_pair binary binary_wide binary_portable Binary;
     ternary_pair ternary ternary_wide ternary_portable Ternary;
     compare_pair compare compare_wide compare_portable Compare;
+    select_pair select select_wide select_portable Lane;
 }
 
 /// `op1!(S, |a: u32| -> u32 { … })`: a [`Pair`].

@@ -10,7 +10,7 @@ use super::{Context, LocalFrame, invalid, local_frame, unsupported};
 use crate::code::{Carry, CarryOp, Code, Cold, Home, Kind, LaneOp, Slot};
 use crate::error::LoadError;
 use crate::handlers::{alu, chain, control, generic};
-use crate::lanes::{Pair, op1, op2};
+use crate::lanes::{Pair, op1, op2, select_pair};
 use crate::liveness::defs_uses;
 use crate::memory::{FUNCTION_WINDOW, LOCAL_WINDOW, OFFSET_BITS, OFFSET_MASK, SHARED_WINDOW};
 use crate::semantics::{self, Scalar, mask, sext};
@@ -782,7 +782,8 @@ impl<'m> Decoder<'_, 'm> {
         let b = self.source(&i.operands[2], ty)?;
         let p = self.source(&i.operands[3], Ty::Pred)?;
         let mut d = self.blank();
-        d.f = if dest.kind == Kind::W64 { generic::select64 } else { generic::select32 };
+        let pair = if dest.kind == Kind::W64 { select_pair::<u64>() } else { select_pair::<u32>() };
+        d.f = pair.pick(self.cx.variant);
         (d.d, d.a, d.b, d.c) = (dest.at, a.at, b.at, p.at);
         d.off = i64::from(p.negated);
         self.emit(d, None);

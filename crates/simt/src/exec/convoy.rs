@@ -48,7 +48,12 @@ impl Exec<'_> {
 
     /// Makes a convoy of a block's warps if they are fit for it.
     pub(super) fn form_convoy(&mut self, slot: usize) {
-        if !self.blocks[slot].convoy.riders.is_empty() || self.san.is_some() || self.options.sanitize.barriers {
+        if !self.blocks[slot].convoy.riders.is_empty() || self.san.is_some() || self.options.sanitize.barriers
+        {
+            return;
+        }
+        #[cfg(test)]
+        if tests::APART.get() {
             return;
         }
         let list = self.entry_list();
@@ -82,7 +87,15 @@ impl Exec<'_> {
                 }
             }
             let (waits, stale, yields) = (f.state != State::Ready, ws.stale_turns, ws.yields);
-            block.convoy.riders.push(Rider { entry, at: f.pc, mask: f.mask, waits, ran: f.ran, stale, yields });
+            block.convoy.riders.push(Rider {
+                entry,
+                at: f.pc,
+                mask: f.mask,
+                waits,
+                ran: f.ran,
+                stale,
+                yields,
+            });
         }
         let whole = block.convoy.riders.len() == block.warps.len();
         let simple = barrier.is_none_or(|id| {
@@ -286,4 +299,129 @@ fn entry_of(jit: Option<&Compiled>, w: &Warp, at: u32) -> u32 {
     // SAFETY: `at` is an instruction of the code, or just behind its last.
     let expected = w.mask == u32::MAX && std::ptr::eq(w.expect, unsafe { w.code.add(at as usize) });
     if expected { jit.entry_at.get(at as usize).copied().unwrap_or(u32::MAX) } else { u32::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::Arc;
+
+    use assay_tensor::DType;
+
+    use crate::{
+        Arg, Blocks, BufferSpec, Engine, Init, LaunchSpec, Loaded, Options, Role, Schedule, Session,
+    };
+
+    thread_local! {
+        /// No convoys in this thread.
+        pub(super) static APART: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Every thread takes a ticket between steps, so that the tickets tell the order in which warps ran. `STEP` is one of
+    /// the things that end a turn or a convoy.
+    const TICKETS: &str = "
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 count)
+{
+.shared .align 4 .b8 tile[4096];
+.reg .pred %p<4>;
+.reg .b32 %r<20>;
+.reg .b64 %d<8>;
+ld.param.u64 %d0, [out];
+ld.param.u64 %d1, [count];
+mov.u32 %r0, %tid.x;
+mov.u32 %r1, %ctaid.x;
+mov.u32 %r2, %ntid.x;
+mad.lo.u32 %r3, %r1, %r2, %r0;
+mul.wide.u32 %d2, %r3, 32;
+add.u64 %d3, %d0, %d2;
+shl.b32 %r4, %r0, 2;
+mov.u32 %r5, tile;
+add.u32 %r6, %r5, %r4;
+xor.b32 %r7, %r4, 128;
+add.u32 %r7, %r7, %r5;
+mov.u32 %r8, 0;
+st.shared.u32 [%r6], %r8;
+bar.sync 0;
+$L:
+ld.shared.u32 %r9, [%r6];
+add.u32 %r9, %r9, 1;
+STEP
+atom.global.add.u32 %r10, [%d1], %r9;
+st.shared.u32 [%r6], %r10;
+st.global.u32 [%d3], %r10;
+add.u64 %d3, %d3, 4;
+add.u32 %r8, %r8, 1;
+setp.lt.u32 %p1, %r8, 8;
+@%p1 bra $L;
+bar.sync 0;
+ret;
+}";
+
+    const STEPS: [&str; 7] = [
+        "",
+        "bar.sync 0;",
+        "bar.sync 0;\nld.shared.u32 %r11, [%r7];\nadd.u32 %r9, %r9, %r11;\nbar.sync 0;",
+        // A part of a warp, and a warp less than the others.
+        "setp.lt.u32 %p2, %r0, 7;\n@%p2 add.u32 %r9, %r9, 1;\nsetp.ge.u32 %p3, %r0, 40;\n@%p3 bra $M;\n\
+         ld.shared.u32 %r11, [%r6];\nadd.u32 %r9, %r9, %r11;\n$M:\nbar.sync 0;",
+        // A long way between barriers.
+        "mov.u32 %r12, 0;\n$N:\nadd.u32 %r12, %r12, 1;\nsetp.lt.u32 %p2, %r12, 700;\n@%p2 bra $N;\nbar.sync 0;",
+        // Two barriers at a time.
+        "setp.lt.u32 %p2, %r0, 32;\n@%p2 bra $M;\nbar.sync 1, 64;\nbra $O;\n$M:\nbar.sync 2, 32;\n$O:\nbar.sync 0;",
+        "nanosleep.u32 100;\nshfl.sync.bfly.b32 %r11, %r9, 1, 31, -1;\nadd.u32 %r9, %r9, %r11;",
+    ];
+
+    /// Tickets and instructions of a launch.
+    fn run(loaded: &Arc<Loaded>, threads: u64, options: &Options) -> (Vec<u8>, u64) {
+        let mut s = Session::new(Arc::clone(loaded), options.clone());
+        let zero = [0u8; 4];
+        let bytes = threads * 12 * 32;
+        let out =
+            s.alloc(BufferSpec::new("out", bytes, Role::Output, DType::U32, Init::Uninit)).expect("room");
+        let count = BufferSpec::new("count", 4, Role::Scratch, DType::U32, Init::Bytes(&zero));
+        let count = s.alloc(count).expect("room");
+        let o = s.launch(&LaunchSpec {
+            kernel: "k",
+            grid: [12, 1, 1],
+            block: [threads, 1, 1],
+            dynamic_shared: 0,
+            args: &[Arg::Pointer(out, 0), Arg::Pointer(count, 0)],
+            blocks: &Blocks::All,
+        });
+        assert_eq!(o.status, crate::Status::Ok, "{o:?}");
+        (s.read(out).to_vec(), o.instructions)
+    }
+
+    #[test]
+    fn a_convoys_warps_run_in_the_order_in_which_they_would_run_alone() {
+        let engines: &[Engine] =
+            if crate::jit::available() { &[Engine::Interp, Engine::Jit] } else { &[Engine::Interp] };
+        for step in STEPS {
+            let text = TICKETS.replace("STEP", step);
+            let module = assay_ptx::parse_module(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let loaded = Arc::new(Loaded::new(&module).expect("supported"));
+            let mut orders = std::collections::BTreeSet::new();
+            for threads in [32, 96, 100] {
+                if step.contains("bar.sync 1, 64") && threads != 96 {
+                    continue;
+                }
+                for schedule in [Schedule::Hardware, Schedule::RunAhead] {
+                    for (seed, engine) in (0..3).flat_map(|s| engines.iter().map(move |e| (s, *e))) {
+                        let options = Options { schedule, seed, engine, ..Options::default() };
+                        APART.set(true);
+                        let want = run(&loaded, threads, &options);
+                        APART.set(false);
+                        let got = run(&loaded, threads, &options);
+                        assert!(want == got, "{threads} {options:?}\n{text}");
+                        orders.insert(got.0);
+                    }
+                }
+            }
+            // The tickets do tell schedules apart.
+            assert!(orders.len() >= 4, "{step}");
+        }
+    }
 }

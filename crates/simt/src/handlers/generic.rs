@@ -307,34 +307,3 @@ predicate_logic! {
     pred_not |a, _b| !a;
     pred_mov |a, _b| a;
 }
-
-macro_rules! select {
-    ($name:ident $t:ty) => {
-        /// `selp`.
-        ///
-        /// # Safety
-        /// As for every handler.
-        pub(crate) unsafe fn $name(w: &mut Warp, d: &Decoded) -> *const Decoded {
-            // SAFETY: registers of the width of `T` and a predicate, at the decoder's offsets.
-            unsafe {
-                let p = w.pred(d.c) ^ if d.off & 1 != 0 { u32::MAX } else { 0 };
-                let a: *const $t = w.regs.add(d.a as usize).cast();
-                let b: *const $t = w.regs.add(d.b as usize).cast();
-                let dst: *mut $t = w.regs.add(d.d as usize).cast();
-                for j in 0..4 {
-                    let x: [$t; 8] = *a.add(8 * j).cast();
-                    let y: [$t; 8] = *b.add(8 * j).cast();
-                    let mut r: [$t; 8] = *dst.add(8 * j).cast();
-                    for k in 0..8 {
-                        let v = if p >> (8 * j + k) & 1 != 0 { x[k] } else { y[k] };
-                        r[k] = if w.mask >> (8 * j + k) & 1 != 0 { v } else { r[k] };
-                    }
-                    *dst.add(8 * j).cast() = r;
-                }
-                next(d)
-            }
-        }
-    };
-}
-select!(select32 u32);
-select!(select64 u64);

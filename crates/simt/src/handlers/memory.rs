@@ -38,13 +38,51 @@ pub(crate) unsafe fn classify32<S: Simd>(a: *const u32, stride: u32) -> Class {
     }
 }
 
+/// As [`classify64`], by the active lanes alone.
+#[inline(always)]
+unsafe fn classify64_some<S: Simd>(a: *const u64, stride: u64, mask: u32) -> Class {
+    // SAFETY: a register of 32 lanes.
+    let a = unsafe { &*a.cast::<[u64; LANES]>() };
+    let (x, y) = firsts(mask);
+    let (low, high) = (a[x], a[HALF + y]);
+    let down = |v: u64, k: usize| v.wrapping_sub(stride.wrapping_mul(k as u64));
+    let (from, to) = (down(low, x), down(high, y));
+    if S::rises64(a, stride, mask, from, to) {
+        return Class { kind: 1, generation: 0, low: from, high: to, ahead: 0 };
+    }
+    let kind = if S::rises64(a, 0, mask, low, high) { 2 } else { 0 };
+    Class { kind, generation: 0, low, high, ahead: 0 }
+}
+
+/// As [`classify32`], by the active lanes alone.
+#[inline(always)]
+unsafe fn classify32_some<S: Simd>(a: *const u32, stride: u32, mask: u32) -> Class {
+    // SAFETY: a register of 32 lanes.
+    let a = unsafe { &*a.cast::<[u32; LANES]>() };
+    let (x, y) = firsts(mask);
+    let (low, high) = (a[x], a[HALF + y]);
+    let down = |v: u32, k: usize| v.wrapping_sub(stride.wrapping_mul(k as u32));
+    let (from, to) = (down(low, x), down(high, y));
+    if S::rises32(a, stride, mask, from, to) {
+        return Class { kind: 1, generation: 0, low: u64::from(from), high: u64::from(to), ahead: 0 };
+    }
+    let kind = if S::rises32(a, 0, mask, low, high) { 2 } else { 0 };
+    Class { kind, generation: 0, low: u64::from(low), high: u64::from(high), ahead: 0 }
+}
+
+/// The first active lane of each half; lane 0 of it if there is none.
+#[inline(always)]
+fn firsts(mask: u32) -> (usize, usize) {
+    (mask.trailing_zeros() as usize % HALF, (mask >> HALF).trailing_zeros() as usize % HALF)
+}
+
 /// Where accesses go.
 pub(crate) trait Space: 'static {
     /// Loads ask ahead for the place that is likely to be read next.
     const AHEAD: bool;
     /// Global memory.
     const GLOBAL: bool;
-    /// Class of the address register of `d`.
+    /// Class of the address register of `d`, by the active lanes.
     unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class;
     /// Host pointer of `len` bytes at device address `address` (plus the instruction's offset), or null if that is
     /// not all within memory, or not a multiple of `align`.
@@ -77,7 +115,13 @@ impl Space for Global {
     #[inline(always)]
     unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class {
         // SAFETY: the address register of a global access is 64 bits wide.
-        let mut c = unsafe { classify64::<S>(w.r64(d.a), stride) };
+        let mut c = unsafe {
+            if w.mask == u32::MAX {
+                classify64::<S>(w.r64(d.a), stride)
+            } else {
+                classify64_some::<S>(w.r64(d.a), stride, w.mask)
+            }
+        };
         c.low = c.low.wrapping_add(d.off as u64);
         c.high = c.high.wrapping_add(d.off as u64);
         c
@@ -165,7 +209,13 @@ impl Space for Shared {
     #[inline(always)]
     unsafe fn classify<S: Simd>(w: &Warp, d: &Decoded, stride: u64) -> Class {
         // SAFETY: the address register of such an access is 32 bits wide.
-        let mut c = unsafe { classify32::<S>(w.r32(d.a), stride as u32) };
+        let mut c = unsafe {
+            if w.mask == u32::MAX {
+                classify32::<S>(w.r32(d.a), stride as u32)
+            } else {
+                classify32_some::<S>(w.r32(d.a), stride as u32, w.mask)
+            }
+        };
         c.low = c.low.wrapping_add(d.off as u64) & 0xffff_ffff;
         c.high = c.high.wrapping_add(d.off as u64) & 0xffff_ffff;
         c
@@ -254,8 +304,8 @@ const MOST_AHEAD: i64 = 1 << 20;
 /// Classes are kept with the instruction's offset taken out, for accesses with the same register and others.
 #[inline(always)]
 unsafe fn class_of<S: Simd, M: Space, const CACHED: bool>(w: &Warp, d: &Decoded, stride: u64) -> Class {
-    // SAFETY: the class slot is the decoder's; `CACHED` instructions follow one that wrote it, unless the mask
-    // was partial then, in which case it has changed since and with it the generation.
+    // SAFETY: the class slot is the decoder's; `CACHED` instructions follow one that wrote it, or (accesses of other
+    // sizes than a word, and under detectors) none that did under this partial mask, so that the generation is another.
     unsafe {
         let slot: *mut Class = w.regs.add(d.class as usize).cast();
         if CACHED && (*slot).generation == w.generation {
@@ -276,7 +326,10 @@ unsafe fn class_of<S: Simd, M: Space, const CACHED: bool>(w: &Warp, d: &Decoded,
                 kept.ahead = if again { moved } else { stride * LANES as u64 };
                 c.ahead = kept.ahead;
             }
-            *slot = kept;
+            // A guard narrows the mask for one instruction: what holds of these lanes need not hold of all.
+            if w.mask == u32::MAX || d.guard == 0 {
+                *slot = kept;
+            }
             c
         }
     }
@@ -362,6 +415,13 @@ unsafe fn load<
     unsafe {
         if M::turn(w, Phase::Loads) {
             return w.stop(d, Event::Yield);
+        }
+        if !CHECK && COUNT == 1 && SIZE == 4 && w.mask != u32::MAX {
+            // Every load and store of a word classifies, whatever the mask.
+            let c = class_of::<S, M, CACHED>(w, d, total);
+            if c.kind != 0 {
+                return load_some::<S, M>(w, d, c);
+            }
         }
         if w.mask == u32::MAX {
             let c = class_of::<S, M, CACHED>(w, d, total);
@@ -457,6 +517,86 @@ unsafe fn load<
     }
 }
 
+/// A load of words by a part of the lanes, whose addresses are consecutive or uniform over half-warps: nothing is looked at
+/// but what lies between the first and the last lane that takes part.
+///
+/// # Safety
+/// As for every handler; `c` is the class of the address register with the offset.
+#[inline(always)]
+unsafe fn load_some<S: Simd, M: Space>(w: &mut Warp, d: &Decoded, c: Class) -> *const Decoded {
+    // SAFETY: registers at the decoder's offsets; memory only where `range` allows it.
+    unsafe {
+        let mut from = [std::ptr::null_mut::<u8>(); 2];
+        for (h, from) in from.iter_mut().enumerate() {
+            let lanes = w.mask >> (HALF * h) & 0xffff;
+            if lanes == 0 {
+                continue;
+            }
+            let at = if h == 0 { c.low } else { c.high };
+            let (first, last) = (u64::from(lanes.trailing_zeros()), u64::from(lanes.ilog2()));
+            let (up, len) = if c.kind == 1 { (4 * first, 4 * (last - first + 1)) } else { (0, 4) };
+            let p = M::range::<false>(w, at.wrapping_add(up), len, 4);
+            if p.is_null() {
+                return w.stop(d, Event::Memory);
+            }
+            *from = p.wrapping_sub(up as usize);
+        }
+        for j in 0..LANES / 8 {
+            let lanes = w.mask >> (8 * j) & 0xff;
+            if lanes == 0 {
+                continue;
+            }
+            let dst: *mut [u32; 8] = w.r32(d.d).add(8 * j).cast();
+            let p = from[j / 2];
+            *dst = if c.kind == 1 {
+                S::load_some(p.wrapping_add(32 * (j % 2)), &*dst, lanes)
+            } else {
+                S::blend32(&*dst, &[p.cast::<u32>().read_unaligned(); 8], lanes)
+            };
+        }
+        next(d)
+    }
+}
+
+/// As [`load_some`], for a store of words to consecutive addresses.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn store_some<M: Space>(w: &mut Warp, d: &Decoded, c: Class) -> *const Decoded {
+    // SAFETY: as there.
+    unsafe {
+        let mut to = [std::ptr::null_mut::<u8>(); 2];
+        for (h, to) in to.iter_mut().enumerate() {
+            let lanes = w.mask >> (HALF * h) & 0xffff;
+            if lanes == 0 {
+                continue;
+            }
+            let at = if h == 0 { c.low } else { c.high };
+            let (first, last) = (u64::from(lanes.trailing_zeros()), u64::from(lanes.ilog2()));
+            let p = M::range::<true>(w, at.wrapping_add(4 * first), 4 * (last - first + 1), 4);
+            if p.is_null() {
+                return w.stop(d, Event::Memory);
+            }
+            *to = p.wrapping_sub(4 * first as usize);
+        }
+        for j in 0..LANES / 8 {
+            let mut lanes = w.mask >> (8 * j) & 0xff;
+            let (from, p) = (w.r32(d.d).add(8 * j), to[j / 2].wrapping_add(32 * (j % 2)));
+            if lanes == 0xff {
+                p.cast::<[u32; 8]>().write_unaligned(*from.cast());
+                continue;
+            }
+            while lanes != 0 {
+                let k = lanes.trailing_zeros() as usize;
+                lanes &= lanes - 1;
+                p.wrapping_add(4 * k).cast::<u32>().write_unaligned(*from.add(k));
+            }
+        }
+        next(d)
+    }
+}
+
 /// # Safety
 /// As for every handler.
 #[inline(always)]
@@ -509,6 +649,12 @@ unsafe fn store<
                     }
                 }
                 return next(d);
+            }
+        } else if !CHECK && COUNT == 1 && SIZE == 4 {
+            // As in `load`, so that accesses behind this one find the class.
+            let c = class_of::<S, M, CACHED>(w, d, total);
+            if c.kind == 1 {
+                return store_some::<M>(w, d, c);
             }
         }
         let mut offsets = [0u64; LANES];

@@ -42,13 +42,13 @@ fn below(n: u32) -> u32 {
 
 /// Lane `k + from` around the warp for the lanes of `within`; the others keep their own value.
 #[inline(always)]
-fn shifted(v: &[u32; LANES], from: usize, within: u32) -> ([u32; LANES], u32) {
-    let mut around = [0u32; 2 * LANES];
-    around[..LANES].copy_from_slice(v);
-    around[LANES..].copy_from_slice(v);
+fn shifted<S: Simd>(v: &[u32; LANES], from: usize, within: u32) -> ([u32; LANES], u32) {
+    let around = S::rotate32(v, from % LANES);
     let mut out = [0u32; LANES];
-    for k in 0..LANES {
-        out[k] = if within >> k & 1 != 0 { around[(from & (LANES - 1)) + k] } else { v[k] };
+    for j in 0..LANES / 8 {
+        let eight = |v: &[u32; LANES]| -> [u32; 8] { std::array::from_fn(|k| v[8 * j + k]) };
+        let some = S::blend32(&eight(v), &eight(&around), within >> (8 * j));
+        out[8 * j..8 * j + 8].copy_from_slice(&some);
     }
     (out, within)
 }
@@ -62,20 +62,11 @@ fn uniform<S: Simd>(mode: ShflMode, v: &[u32; LANES], b: u32, c: u32) -> Option<
     }
     let (b, clamp) = (b & 0x1f, c & 0x1f);
     Some(match mode {
-        ShflMode::Down => shifted(v, b as usize, below((clamp + 1).saturating_sub(b))),
-        ShflMode::Up => shifted(v, LANES - b as usize, !below(clamp + b)),
+        ShflMode::Down => shifted::<S>(v, b as usize, below((clamp + 1).saturating_sub(b))),
+        ShflMode::Up => shifted::<S>(v, LANES - b as usize, !below(clamp + b)),
         ShflMode::Idx if b <= clamp => ([v[b as usize]; LANES], u32::MAX),
         ShflMode::Idx => (*v, 0),
-        ShflMode::Bfly if clamp == 31 => {
-            let mut out = [0u32; LANES];
-            let order: [u32; 8] = std::array::from_fn(|k| (k as u32 ^ b) & 7);
-            for j in 0..LANES / 8 {
-                let from = 8 * (j ^ (b >> 3) as usize & 3);
-                let eight: [u32; 8] = std::array::from_fn(|k| v[(from + k) & 31]);
-                out[8 * j..8 * j + 8].copy_from_slice(&S::permute8(&eight, &order));
-            }
-            (out, u32::MAX)
-        }
+        ShflMode::Bfly if clamp == 31 => (S::exchange32(v, b as usize), u32::MAX),
         ShflMode::Bfly => return None,
     })
 }
@@ -93,7 +84,7 @@ unsafe fn whole<S: Simd>(w: &mut Warp, d: &Decoded) -> *const Decoded {
     // SAFETY: 32-bit registers and a predicate at the decoder's offsets.
     unsafe {
         let members: &[u32; LANES] = &*w.r32(d.class).cast();
-        if members.iter().fold(u32::MAX, |m, x| m & x) != u32::MAX {
+        if members[0] != u32::MAX || !S::uniform32(members) {
             return w.stop(d, Event::Cold);
         }
         let v: [u32; LANES] = *w.r32(d.a).cast();
@@ -104,8 +95,8 @@ unsafe fn whole<S: Simd>(w: &mut Warp, d: &Decoded) -> *const Decoded {
             2 => ShflMode::Bfly,
             _ => ShflMode::Idx,
         };
-        let differ = b.iter().fold(0, |m, x| m | (x ^ b[0])) | c.iter().fold(0, |m, x| m | (x ^ c[0]));
-        let same = if differ == 0 { uniform::<S>(mode, &v, b[0], c[0]) } else { None };
+        let same = S::uniform32(b) && S::uniform32(c);
+        let same = if same { uniform::<S>(mode, &v, b[0], c[0]) } else { None };
         let (out, within) = same.unwrap_or_else(|| each(mode, &v, b, c));
         *w.r32(d.d).cast() = out;
         if d.e != 0 {
