@@ -240,7 +240,7 @@ def _learn(func: Any) -> tuple[tuple[int, ...], bool, int, Estimate | None, Any]
     schema = getattr(func, "_schema", None)
     if schema is None:
         # A higher-order operator has no schema: look at everything.
-        known = ((_ANY,) * 64, True, _ANY, None, func)
+        known: tuple[tuple[int, ...], bool, int, Estimate | None, Any] = ((_ANY,) * 64, True, _ANY, None, func)
     else:
         kinds = [_kind(str(a.type)) for a in schema.arguments if not a.kwarg_only]
         while kinds and kinds[-1] == _OTHER:

@@ -220,8 +220,8 @@ def check(
     n = _samples(batch)
     if not 1 <= chunk < n:
         raise ValueError(f"chunks of {chunk} samples of a batch of {n}: the chunk is smaller than the batch")
-    model = function if modules is True and isinstance(function, nn.Module) else modules
-    model = model if isinstance(model, nn.Module) else None
+    chosen = function if modules is True else modules
+    model = chosen if isinstance(chosen, nn.Module) else None
     if model is not None and model.training:
         raise ValueError(
             "the model is in training mode, in which samples of a batch may interact; call `.eval()` first"

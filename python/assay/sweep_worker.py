@@ -47,7 +47,7 @@ try:
     TORCH_MISSING = None
 except Exception as e:  # A broken installation raises more than ImportError.
     TORCH_MISSING = f"cannot import torch with {sys.executable}: {type(e).__name__}: {e}"
-    TorchDispatchMode = object
+    TorchDispatchMode = object  # type: ignore[assignment,misc]
 
 
 class Fault(Exception):
@@ -507,8 +507,9 @@ def main():
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    # An interrupt ends the worker at once; as an exception it would look like the operation's.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # An interrupt of the terminal reaches the sweep and its workers alike. The sweep ends the worker then; what the worker
+    # did by itself would look like an outcome of the operation.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(requests, replies)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -137,6 +137,8 @@ def test_what_the_operation_prints_and_reads_stays_off_the_protocol():
     call = call.replace("input_of()", "__import__('sys').stdin.read() + '123'")
     with Parent() as parent:
         assert parent.run(call, [])["environment"]["tf32"] is False
+        # Nor does an interrupt at the terminal, which is the parent's to answer, become an outcome.
+        parent.worker.send_signal(signal.SIGINT)
         assert parent.compute()["outputs"][0]["shape"] == [3]
         status, out, err = parent.quit()
         assert (status, out) == (0, "")
