@@ -507,8 +507,8 @@ def main():
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    # An interrupt of the terminal reaches the sweep and its workers alike. The sweep ends the worker then; what the worker
-    # did by itself would look like an outcome of the operation.
+    # An interrupt of the terminal reaches the sweep and its workers alike. The sweep ends the worker then; what the
+    # worker did by itself would look like an outcome of the operation.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(requests, replies)
     sys.stdout.flush()
