@@ -123,6 +123,11 @@ class Operators(TorchDispatchMode):
             self.names[name] = None
         return out
 
+    @classmethod
+    def _should_skip_dynamo(cls):
+        # Otherwise the first operator imports PyTorch's compiler, for a second, inside the time that is measured.
+        return False
+
     def there(self, values):
         for value in values:
             if isinstance(value, torch.Tensor):

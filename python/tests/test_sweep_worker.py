@@ -180,6 +180,16 @@ def test_an_abort_ends_the_worker_without_a_reply():
         assert "about to end" in err
 
 
+def test_recording_operators_imports_nothing_inside_the_measured_call():
+    call = "torch.full((1,), float('torch._dynamo' in __import__('sys').modules)) + 0 * (a @ a).sum()"
+    with Parent() as parent:
+        parent.run(call, [operand("a", (4, 4))])
+        parent.write("a", np.ones((4, 4)))
+        for _ in range(2):
+            parent.compute()
+            assert parent.read_all("out").tolist() == [0.0]
+
+
 def test_requests_it_cannot_serve_are_faults_that_say_why():
     with Parent(64) as parent:
         good = {"call": "a", "operands": [operand("a", (4, 4))]}
