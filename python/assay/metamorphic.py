@@ -15,8 +15,8 @@ labels, what it does to predictions:
     report.plot("errors.svg")
 
 The chunks are the reference, so `chunk` must be small enough that no tensor of a chunk comes near a boundary. Results
-of chunks are kept on the CPU, and of the large call nothing is read but slices of a chunk's size: neither the
-comparison nor the shift runs a large operation on the device under test.
+of chunks are kept on the CPU, and of the large call nothing is read but slices of a chunk's size: no comparison runs
+on the device under test, and the shifted batch is put together on the CPU.
 
 What it misses: a fault that chunk and batch share; with modules, a difference between two modules shows in the first
 one that is called after it, and code that is no module has no name.

@@ -27,6 +27,8 @@ is the stage `allocate`, whichever request it happens in.
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
 import mmap
 import os
@@ -156,6 +158,14 @@ def counts(request, name):
     return value
 
 
+def free_names(tree):
+    """The names that an expression takes from outside."""
+    nodes = list(ast.walk(tree))
+    bound = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    return {n.id for n in nodes if isinstance(n, ast.Name)} - bound
+
+
 def device_name(device):
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
@@ -224,7 +234,8 @@ class Worker:
         self.open_device(field(request, "device", (str,)))
         text = field(request, "call", (str,))
         try:
-            self.call = compile(text, "<call>", "eval")
+            tree = ast.parse(text, "<call>", "eval")
+            self.call = compile(tree, "<call>", "eval")
         except (SyntaxError, ValueError) as e:
             raise Fault(f"the call `{text}` is not an expression: {e}") from e
         backward = field(request, "backward", (dict, type(None)))
@@ -236,6 +247,10 @@ class Worker:
             self.allocate(operand)
         if self.upstream is not None and self.upstream not in self.views:
             raise Fault(f"the upstream gradient `{self.upstream}` is no operand")
+        known = set(self.views) - {self.upstream} | {"torch", "device"} | set(dir(builtins))
+        unknown = sorted(free_names(tree) - known)
+        if unknown:
+            raise Fault(f"the call `{text}` uses {unknown}, which are no operands")
         names = self.output_names + self.gradient_names()
         if (
             len(set(names)) != len(names)

@@ -197,6 +197,7 @@ def test_requests_it_cannot_serve_are_faults_that_say_why():
             ({"version": 2}, "version 2"),
             ({"device": "nowhere"}, "the device `nowhere` cannot be used"),
             ({"call": "a b"}, "not an expression"),
+            ({"call": "a.to(dtype)"}, "uses ['dtype']"),
             ({"operands": [operand("a", (4, 4), dtype="f8")]}, "`f8`"),
             ({"operands": [operand("a", (4, 4), transpose=True)]}, "2 dims instead of three"),
             ({"operands": [operand("a", (4, 4), skip=5)]}, "skips 5"),
