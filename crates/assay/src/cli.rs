@@ -63,8 +63,8 @@ pub enum Command {
     Sweep(NotYet),
     /// Learn or apply the rules that explain a sweep
     Rules(NotYet),
-    /// Compare two runs record by record
-    Compare(NotYet),
+    /// Compare two audits: which faults does a checker newly catch, and newly miss?
+    Compare(CompareArgs),
     /// Evaluate the guard against the records of a sweep
     GuardEval(NotYet),
     /// Compare the operators with PyTorch
@@ -101,9 +101,14 @@ pub struct AuditArgs {
     /// Protocols to score: a built-in name or a TOML file; the first one is the headline's [default: all built in]
     #[arg(long = "protocol", value_name = "NAME|FILE")]
     pub protocols: Vec<String>,
-    /// An external checker
-    #[arg(long, value_name = "CMD")]
-    pub checker: Option<String>,
+    /// An external checker to score beside the protocols: a shell command in which `{dir}` is a folder with
+    /// inputs.safetensors, expected.safetensors, actual.safetensors and meta.json; exit code 0 accepts, 1 rejects
+    #[arg(long = "checker", value_name = "CMD")]
+    pub checkers: Vec<String>,
+    /// Seconds that one run of a checker may take
+    #[arg(long, value_name = "SECONDS", default_value_t = assay_measure::CHECKER_SECONDS,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(assay_measure::MOST_CHECKER_SECONDS)))]
+    pub checker_timeout: u32,
     /// A checkout of KernelBench
     #[arg(long, value_name = "DIR")]
     pub kernelbench: Option<PathBuf>,
@@ -193,9 +198,26 @@ pub struct ReportArgs {
     /// A run folder of `assay audit`
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
+    /// Score again at atol = rtol = T, from stored thresholds: nothing is executed, and nothing is written
+    #[arg(long, value_name = "T", value_parser = parse_tolerance)]
+    pub tolerance: Option<f64>,
+    /// Score these in place of the run's protocols, from what is stored: a built-in name or a TOML file
+    #[arg(long = "protocol", value_name = "NAME|FILE")]
+    pub protocols: Vec<String>,
     /// Open report.html in a browser
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["tolerance", "protocols"])]
     pub open: bool,
+}
+
+/// `assay compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A run folder of `assay audit`: before
+    #[arg(value_name = "A")]
+    pub before: PathBuf,
+    /// Another: after
+    #[arg(value_name = "B")]
+    pub after: PathBuf,
 }
 
 /// `assay run`.
@@ -364,6 +386,13 @@ fn parse_dim3(text: &str) -> Result<[u64; 3], String> {
         *slot = part.trim().parse().map_err(|_| format!("`{}` is not an extent", part.trim()))?;
     }
     Ok(out)
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(t) if t.is_finite() && t >= 0.0 => Ok(t),
+        _ => Err(format!("`{text}` is no tolerance; give zero or a positive number such as 1e-3")),
+    }
 }
 
 fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>, String> {

@@ -22,7 +22,7 @@ use crate::verdict::{self, ProtocolVerdict};
 use crate::{CampaignError, Progress};
 
 /// Resamples of the bootstrap.
-const RESAMPLES: u64 = 2000;
+pub(crate) const RESAMPLES: u64 = 2000;
 
 /// What an audit is asked to do.
 pub struct AuditConfig {
@@ -52,7 +52,7 @@ pub struct Context<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) compile_options: assay_nvrtc::Options,
     pub(crate) seed: u64,
-    protocols: &'a [Protocol],
+    pub(crate) protocols: &'a [Protocol],
     interrupt: &'a AtomicBool,
     compile_nanos: AtomicU64,
     compiled: AtomicU64,
@@ -60,8 +60,12 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn check_interrupt(&self) -> Result<(), CampaignError> {
-        if self.interrupt.load(Ordering::Relaxed) {
+        if self.interrupted() {
             return Err(CampaignError::Interrupted { path: self.store.folder().to_owned() });
         }
         Ok(())
@@ -98,8 +102,12 @@ impl Context<'_> {
             // A protocol may spell a recipe in its own way; the matrix knows the canonical text.
             let canonical = recipe.to_string();
             if seen.insert(canonical.clone(), ()).is_none() {
-                let origin = origin_of(&recipe);
-                out.push(Asked { recipe, origin, targeted: targeted_texts.contains(&canonical) });
+                let targeted = targeted_texts.contains(&canonical);
+                let origin = match origin_of(&recipe) {
+                    Origin::Targeted if !targeted => Origin::Protocol,
+                    origin => origin,
+                };
+                out.push(Asked { recipe, origin, targeted });
             }
         }
         out.sort_by_key(|a| a.origin.rank());
@@ -199,11 +207,7 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
         evaluations_per_second: round(evaluations as f64 / (wall - compile).max(1e-9)),
         wall_seconds: round(wall),
     };
-    let rules: Vec<RuleInfo> = assay_mutate::RULES
-        .iter()
-        .map(|r| r.info())
-        .map(|r| RuleInfo { id: r.id.to_owned(), family: r.family.name().to_owned() })
-        .collect();
+    let rules = catalogue();
     let summary = summarise(SummaryInput {
         matrices: &matrices,
         protocols: &config.protocols,
@@ -221,6 +225,44 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
     store.write_file("summary.json", &text)?;
     store.set_meta("finished", "yes")?;
     Ok(Finished { summary, matrices, baselines_failed })
+}
+
+/// The rules, as the summary lists them.
+pub(crate) fn catalogue() -> Vec<RuleInfo> {
+    assay_mutate::RULES
+        .iter()
+        .map(|r| r.info())
+        .map(|r| RuleInfo { id: r.id.to_owned(), family: r.family.name().to_owned() })
+        .collect()
+}
+
+/// A protocol whose recipes are spelt as the matrix spells them.
+///
+/// # Errors
+/// `Input` with the recipe that is none.
+pub fn canonical(protocol: &Protocol) -> Result<Protocol, CampaignError> {
+    let list = |texts: &[String]| -> Result<Vec<String>, CampaignError> {
+        let mut out: Vec<String> = Vec::with_capacity(texts.len());
+        for text in texts {
+            let recipe = Recipe::parse(text).map_err(|e| {
+                CampaignError::Input(format!("recipe `{text}` of protocol `{}`: {e}", protocol.name))
+            })?;
+            let recipe = recipe.to_string();
+            if !out.contains(&recipe) {
+                out.push(recipe);
+            }
+        }
+        Ok(out)
+    };
+    let mut made = Protocol {
+        inputs: list(&protocol.inputs)?,
+        extra_inputs: list(&protocol.extra_inputs)?,
+        ..protocol.clone()
+    };
+    for recipes in made.problems.values_mut() {
+        *recipes = list(recipes)?;
+    }
+    Ok(made)
 }
 
 fn round(x: f64) -> f64 {

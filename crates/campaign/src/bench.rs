@@ -90,6 +90,14 @@ impl Bench<'_> {
         if let Some((_, row)) = fresh.iter().find(|(k, _)| *k == key) {
             return Ok(row.clone());
         }
+        let run = self.execute(version, input, way)?;
+        let row = self.judge(input, &run, matches!(way, Way::Sanitize | Way::Races));
+        fresh.push((key, row.clone()));
+        Ok(row)
+    }
+
+    /// Executes an evaluation, within the budget that the baseline's instructions give.
+    pub(crate) fn execute(&self, version: &Version, input: &Input, way: Way) -> Result<Run, CampaignError> {
         self.context.check_interrupt()?;
         let budget = match self.instructions.lock() {
             Ok(known) => known.get(&input.text).map_or(BASELINE_BUDGET, |&n| {
@@ -99,9 +107,7 @@ impl Bench<'_> {
         };
         let run = self.harness.run(version, input, &way.mode(budget, self.context.seed), None);
         self.count_executed();
-        let row = self.judge(input, &run, matches!(way, Way::Sanitize | Way::Races));
-        fresh.push((key, row.clone()));
-        Ok(row)
+        Ok(run)
     }
 
     /// One evaluation more that was executed and not taken from the store.

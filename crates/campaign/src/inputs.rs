@@ -115,16 +115,23 @@ pub fn make(
 }
 
 impl Input {
+    /// Outputs of a float32 evaluation in another way.
+    ///
+    /// # Errors
+    /// `Input` where the reference cannot be evaluated in it.
+    pub fn evaluated(&self, problem: &Problem, variant: &Variant) -> Result<Tensors, CampaignError> {
+        let scalars = problem.reference_scalars(&self.dims);
+        problem.reference.evaluate(&self.tensors, &scalars, &problem.outputs, variant).map_err(|e| {
+            CampaignError::Input(format!("`{}` on input `{}`: reference: {e}", problem.key(), self.text))
+        })
+    }
+
     /// Threshold of a float32 evaluation in another way against the float32 reference.
     fn distance(&self, problem: &Problem, variant: &Variant) -> Result<f64, CampaignError> {
         let fault = |what: String| {
             CampaignError::Input(format!("`{}` on input `{}`: reference: {what}", problem.key(), self.text))
         };
-        let scalars = problem.reference_scalars(&self.dims);
-        let outputs = problem
-            .reference
-            .evaluate(&self.tensors, &scalars, &problem.outputs, variant)
-            .map_err(|e| fault(e.to_string()))?;
+        let outputs = self.evaluated(problem, variant)?;
         Ok(worst(problem, &outputs, &self.official, false).map_err(fault)?.threshold)
     }
 

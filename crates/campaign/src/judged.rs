@@ -48,6 +48,11 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
+    /// Schedule seeds whose majority makes a cell on this input.
+    pub(crate) fn seeds(&self, input: &Input) -> u64 {
+        if self.hazards.contains(&shape_name(&input.dims)) { SEEDS } else { 1 }
+    }
+
     /// Takes in the kinds that a run with detectors reported at a shape; `flag` where they are the sanitizer's verdict.
     fn note_findings(&mut self, note: &str, shape: &str, flag: bool) {
         for kind in note.split_whitespace() {
@@ -135,8 +140,7 @@ impl Bench<'_> {
         judged: &Judged,
         fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
     ) -> Result<MatrixCell, CampaignError> {
-        let seeds = if judged.hazards.contains(&shape_name(&input.dims)) { SEEDS } else { 1 };
-        let cells = (0..seeds)
+        let cells = (0..judged.seeds(input))
             .map(|s| self.evaluation(id, version, input, Way::Hardware(s), fresh).map(|r| cell(&r)))
             .collect::<Result<Vec<_>, _>>()?;
         majority(&cells).ok_or_else(|| CampaignError::Internal("a cell without evaluations".into()))

@@ -11,6 +11,7 @@ mod bench;
 pub mod check;
 pub mod error;
 pub mod execute;
+mod external;
 pub mod filter;
 pub mod harness;
 pub mod inputs;
@@ -22,7 +23,7 @@ pub mod stage;
 pub mod store;
 mod verdict;
 
-pub use audit::{AuditConfig, Finished, audit, judge_source, verify};
+pub use audit::{AuditConfig, Finished, audit, canonical, judge_source, verify};
 pub use bench::shape_name;
 pub use error::CampaignError;
 pub use verdict::ProtocolVerdict;

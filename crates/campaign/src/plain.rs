@@ -67,7 +67,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn chain(&self, runner: &PlainRunner<'_>, input: &Input) -> Run {
+    /// The reference's chain of plain kernels on an input, not judged and not stored.
+    pub(crate) fn chain(&self, runner: &PlainRunner<'_>, input: &Input) -> Run {
         let problem = self.problem;
         let scalars = problem.reference_scalars(&input.dims);
         let settings = Settings { instructions: BUDGET, ..Settings::default() };

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use assay_measure::{KillMatrix, Protocol, Summary};
+use assay_measure::{FailedBaseline, KillMatrix, Protocol, Summary, SummaryInput, own_caveats, summarise};
 use rusqlite::{Connection, OptionalExtension as _};
+use serde_json::Value;
 
 use crate::CampaignError;
+use crate::audit::{RESAMPLES, canonical, catalogue};
 use crate::store::{MutantRow, PROTOCOLS, Store, sql};
 
 /// What a finished run holds.
@@ -21,6 +23,8 @@ pub struct Records {
     pub mutants: Vec<(String, MutantRow)>,
     /// Source files.
     pub sources: Vec<SourceRow>,
+    /// Seed of the run.
+    pub seed: u64,
 }
 
 /// A source file of a problem.
@@ -51,9 +55,69 @@ impl Records {
             protocols: read.protocols()?,
             mutants: read.mutants()?,
             sources: read.sources()?,
+            seed: read.seed()?,
             matrices,
             summary,
         })
+    }
+}
+
+impl Records {
+    /// What these protocols detect, from the thresholds that the run stores: nothing is executed, and the figures are
+    /// those that an audit with them would give. The first is the headline's.
+    ///
+    /// # Errors
+    /// `BadRun` where a protocol asks an input, or an external checker, that the run did not; `Input` where a recipe is
+    /// none.
+    pub fn rescore(&self, folder: &Path, protocols: &[Protocol]) -> Result<Summary, CampaignError> {
+        let matrices: Vec<KillMatrix> = self.matrices.iter().map(|(_, m)| m.clone()).collect();
+        let protocols: Vec<Protocol> = protocols.iter().map(canonical).collect::<Result<_, _>>()?;
+        let lacks = |what: String| CampaignError::BadRun {
+            path: folder.to_owned(),
+            what: format!("{what}; start an audit with it: `assay audit --protocol …`"),
+        };
+        for p in &protocols {
+            for matrix in matrices.iter().filter(|m| !m.unrefereeable) {
+                let targeted: Vec<String> =
+                    matrix.inputs.iter().filter(|i| i.targeted).map(|i| i.recipe.clone()).collect();
+                let asked = p.recipes(&matrix.key(), &targeted, |_| Vec::new());
+                if let Some(recipe) = asked.iter().find(|r| matrix.input(r).is_none()) {
+                    return Err(lacks(format!(
+                        "`{}` asks `{recipe}` of {}, which this run did not evaluate",
+                        p.name,
+                        matrix.key()
+                    )));
+                }
+                let known = matrix.checkers.get(&p.name).is_some_and(|runs| runs.recipes == asked);
+                if p.checker.is_some() && !known {
+                    return Err(lacks(format!("the checker of `{}` was not run in this audit", p.name)));
+                }
+            }
+        }
+        let old = &self.summary;
+        let added = own_caveats(&self.protocols, &matrices);
+        let failed: Vec<FailedBaseline> = old
+            .problems
+            .iter()
+            .filter(|p| p.status == "baseline_failed")
+            .map(|p| FailedBaseline {
+                problem: p.problem.clone(),
+                name: p.name.clone(),
+                reason: p.reason.clone().unwrap_or_default(),
+            })
+            .collect();
+        summarise(SummaryInput {
+            matrices: &matrices,
+            protocols: &protocols,
+            rules: &catalogue(),
+            baselines_failed: &failed,
+            timing: old.timing,
+            environment: old.environment.clone(),
+            caveats: old.caveats.iter().filter(|c| !added.contains(c)).cloned().collect(),
+            seed: self.seed,
+            resamples: RESAMPLES,
+        })
+        .map_err(|e| CampaignError::Input(e.to_string()))
     }
 }
 
@@ -106,6 +170,17 @@ impl Reader {
         texts.iter().map(|t| Protocol::parse(t, "run.db").map_err(|e| self.bad(e.to_string()))).collect()
     }
 
+    fn seed(&self) -> Result<u64, CampaignError> {
+        let json: Option<String> = self
+            .connection
+            .query_row("SELECT value FROM meta WHERE key = 'manifest'", [], |r| r.get(0))
+            .optional()
+            .map_err(|e| sql(&self.database, &e))?;
+        let manifest: Value = json.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or(Value::Null);
+        // A run of the tests alone has no manifest; every audit writes one before anything else.
+        Ok(manifest.get("seed").and_then(Value::as_u64).unwrap_or(0))
+    }
+
     fn matrices(&self) -> Result<Vec<(String, KillMatrix)>, CampaignError> {
         let rows: Vec<(String, String)> =
             self.rows("SELECT problem, matrix FROM matrices", |r| Ok((r.get(0)?, r.get(1)?)))?;
@@ -149,8 +224,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use assay_measure::{
-        Environment, Filtered, InputRow, MatrixCell, MutantRow as Scored, Origin, SummaryInput, Timing,
-        builtin, summarise,
+        Environment, Filtered, InputRow, MatrixCell, MutantRow as Scored, Origin, Timing, builtin,
     };
 
     use super::*;

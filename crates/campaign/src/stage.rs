@@ -176,8 +176,10 @@ pub fn measure(
     for i in &inputs {
         context.store.put_input(&bench.key, &i.text, origin_name(&i.origin), i.variance, &i.controls)?;
     }
+    let checkers = bench.run_checkers(plain, &distinct, &judged, &inputs)?;
     context.add_evaluations(bench.executed.load(Ordering::Relaxed));
-    let matrix = bench.matrix(&candidates, &distinct, judged, &inputs)?;
+    let mut matrix = bench.matrix(&candidates, &distinct, judged, &inputs)?;
+    matrix.checkers = checkers;
     context.store.put_matrix(&bench.key, &matrix)?;
     Ok(Outcome::Measured(Box::new(matrix)))
 }
@@ -307,9 +309,7 @@ impl Bench<'_> {
             duplicate_image: count(|s| matches!(s, Sorted::Duplicate(_))),
             equivalent: count(|s| matches!(s, Sorted::Equivalent(_))),
         };
-        m.unrefereeable = inputs
-            .iter()
-            .any(|i| i.origin == Origin::Official && i.reference_error > assay_judge::PAPER_TOLERANCE);
+        m.unrefereeable = unrefereeable(inputs);
         m.inputs = inputs
             .iter()
             .map(|i| InputRow {
@@ -362,6 +362,11 @@ impl Bench<'_> {
     }
 }
 
+/// Does the float32 reference fail its own float64 evaluation on an official input?
+pub(crate) fn unrefereeable(inputs: &[Input]) -> bool {
+    inputs.iter().any(|i| i.origin == Origin::Official && i.reference_error > assay_judge::PAPER_TOLERANCE)
+}
+
 fn origin_name(o: &Origin) -> &'static str {
     match o {
         Origin::Official => "official",
@@ -369,5 +374,6 @@ fn origin_name(o: &Origin) -> &'static str {
         Origin::CiFuzz => "ci_fuzz",
         Origin::Targeted => "targeted",
         Origin::Searched { .. } => "searched",
+        Origin::Protocol => "protocol",
     }
 }

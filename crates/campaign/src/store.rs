@@ -9,13 +9,17 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use assay_measure::{KillMatrix, Protocol};
+use assay_measure::{CheckVerdict, KillMatrix, Protocol};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::CampaignError;
 
-/// The version of the tables; a database of another version is refused.
-pub const SCHEMA_VERSION: i64 = 1;
+/// The version of the tables. A database of version 1, which lacks the verdicts of external checkers, is read as it is
+/// and migrated when it is resumed; one of any other version is refused.
+pub const SCHEMA_VERSION: i64 = 2;
+
+/// The oldest version that is read and can be migrated.
+const OLDEST_VERSION: i64 = 1;
 
 /// Key of `meta` under which the protocols stand.
 pub(crate) const PROTOCOLS: &str = "protocols";
@@ -51,6 +55,19 @@ pub struct EvaluationKey {
     pub recipe: String,
     /// `hardware`, `run-ahead`, or `sanitize` for the strict sanitized run.
     pub schedule: String,
+    /// Seed of the schedule and of the fill.
+    pub seed: u64,
+}
+
+/// What names a run of an external checker.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CheckKey {
+    /// The checker's protocol.
+    pub checker: String,
+    /// The mutant's id, or the name of a correct implementation.
+    pub subject: String,
+    /// The input recipe's text.
+    pub recipe: String,
     /// Seed of the schedule and of the fill.
     pub seed: u64,
 }
@@ -149,7 +166,10 @@ impl Store {
     pub fn in_memory() -> Result<Store, CampaignError> {
         let nowhere = Path::new(":memory:");
         let connection = Connection::open_in_memory().map_err(|e| sql(nowhere, &e))?;
-        connection.execute_batch(SCHEMA).map_err(|e| sql(nowhere, &e))?;
+        connection
+            .execute_batch(SCHEMA)
+            .and_then(|()| connection.execute_batch(CHECKS))
+            .map_err(|e| sql(nowhere, &e))?;
         Ok(Store { folder: nowhere.to_owned(), connection: Mutex::new(connection), _lock: None })
     }
 
@@ -197,7 +217,18 @@ impl Store {
             .connection
             .lock()
             .map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
-        check_version(&connection, &self.database())
+        check_version(&connection, &self.database())?;
+        drop(connection);
+        // From version 1 to 2; on a database of version 2 it changes nothing.
+        self.with(|c| {
+            let t = c.transaction()?;
+            t.execute_batch(CHECKS)?;
+            t.execute(
+                "UPDATE meta SET value = ?1 WHERE key = 'schema_version' AND value <> ?1",
+                params![SCHEMA_VERSION.to_string()],
+            )?;
+            t.commit()
+        })
     }
 
     /// A value of the `meta` table.
@@ -310,6 +341,71 @@ impl Store {
         })
     }
 
+    /// Commits verdicts of external checkers on one problem, all or none: the verdict, and what the checker said where
+    /// it failed.
+    ///
+    /// # Errors
+    /// `CannotWrite`.
+    pub fn put_checks(
+        &self,
+        problem: &str,
+        rows: &[(CheckKey, (CheckVerdict, String))],
+    ) -> Result<(), CampaignError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.with(|c| {
+            let t = c.transaction()?;
+            {
+                let mut q =
+                    t.prepare_cached("INSERT OR REPLACE INTO checks VALUES (?1,?2,?3,?4,?5,?6,?7)")?;
+                for (k, (verdict, note)) in rows {
+                    q.execute(params![
+                        problem,
+                        k.checker,
+                        k.subject,
+                        k.recipe,
+                        k.seed.cast_signed(),
+                        verdict.name(),
+                        note
+                    ])?;
+                }
+            }
+            t.commit()
+        })
+    }
+
+    /// Every verdict of external checkers on one problem.
+    ///
+    /// # Errors
+    /// `BadRun` where the database cannot be read or holds a verdict of another version.
+    pub fn checks(&self, problem: &str) -> Result<HashMap<CheckKey, (CheckVerdict, String)>, CampaignError> {
+        let rows: Vec<(CheckKey, String, String)> = self.with(|c| {
+            let mut q = c.prepare(
+                "SELECT checker, subject, recipe, seed, verdict, note FROM checks WHERE problem = ?1",
+            )?;
+            let rows = q.query_map(params![problem], |r| {
+                let key = CheckKey {
+                    checker: r.get(0)?,
+                    subject: r.get(1)?,
+                    recipe: r.get(2)?,
+                    seed: r.get::<_, i64>(3)?.cast_unsigned(),
+                };
+                Ok((key, r.get(4)?, r.get(5)?))
+            })?;
+            rows.collect()
+        })?;
+        rows.into_iter()
+            .map(|(key, verdict, note)| {
+                let verdict = CheckVerdict::from_name(&verdict).ok_or_else(|| CampaignError::BadRun {
+                    path: self.database(),
+                    what: format!("`{verdict}` is no verdict of a checker"),
+                })?;
+                Ok((key, (verdict, note)))
+            })
+            .collect()
+    }
+
     /// Writes the text of one source file of a problem, for the reports that quote it.
     ///
     /// # Errors
@@ -410,6 +506,7 @@ fn create(folder: &Path, database: &Path) -> Result<(), CampaignError> {
         let mut c = Connection::open(&fresh).map_err(|e| sql(&fresh, &e))?;
         let t = c.transaction().map_err(|e| sql(&fresh, &e))?;
         t.execute_batch(SCHEMA)
+            .and_then(|()| t.execute_batch(CHECKS))
             .and_then(|()| {
                 t.execute(
                     "INSERT INTO meta VALUES ('schema_version', ?1)",
@@ -438,7 +535,7 @@ fn check_version(connection: &Connection, database: &Path) -> Result<(), Campaig
             what: format!("not a run database ({e})"),
         })?;
     match found.as_deref().map(str::parse::<i64>) {
-        Some(Ok(SCHEMA_VERSION)) => Ok(()),
+        Some(Ok(OLDEST_VERSION..=SCHEMA_VERSION)) => Ok(()),
         Some(Ok(other)) => Err(CampaignError::BadRun {
             path: database.to_owned(),
             what: format!(
@@ -465,6 +562,14 @@ pub(crate) fn sql(database: &Path, e: &rusqlite::Error) -> CampaignError {
         _ => CampaignError::BadRun { path: database.to_owned(), what: e.to_string() },
     }
 }
+
+/// What version 2 added.
+const CHECKS: &str = "
+CREATE TABLE IF NOT EXISTS checks (
+  problem TEXT NOT NULL, checker TEXT NOT NULL, subject TEXT NOT NULL, recipe TEXT NOT NULL, seed INTEGER NOT NULL,
+  verdict TEXT NOT NULL, note TEXT NOT NULL,
+  PRIMARY KEY (problem, checker, subject, recipe, seed)) WITHOUT ROWID;
+";
 
 const SCHEMA: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -560,6 +665,38 @@ mod tests {
         assert!(e.contains("version 999"), "{e}");
         let e = Store::read(&run).err().unwrap().to_string();
         assert!(e.contains("version 999"), "{e}");
+    }
+
+    #[test]
+    fn a_database_of_version_one_is_read_and_migrated_when_it_is_resumed() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        fs::create_dir(&run).unwrap();
+        {
+            let c = Connection::open(run.join("run.db")).unwrap();
+            c.execute_batch(SCHEMA).unwrap();
+            c.execute("INSERT INTO meta VALUES ('schema_version', '1'), ('kept', 'yes')", []).unwrap();
+        }
+        assert!(Store::read(&run).is_ok());
+        let store = Store::open(&run, true).unwrap();
+        assert_eq!(store.meta("schema_version").unwrap().as_deref(), Some("2"));
+        assert_eq!(store.meta("kept").unwrap().as_deref(), Some("yes"));
+        let key = |subject: &str, seed: u64| CheckKey {
+            checker: "checker".into(),
+            subject: subject.into(),
+            recipe: "official#0".into(),
+            seed,
+        };
+        let rows = [
+            (key("m", 0), (CheckVerdict::Rejects, String::new())),
+            (key("m", 1), (CheckVerdict::TimedOut, "no end".to_owned())),
+            (key("plain-kernel", 0), (CheckVerdict::Accepts, String::new())),
+        ];
+        store.put_checks("level1/1_x", &rows).unwrap();
+        drop(store);
+        let store = Store::open(&run, true).unwrap();
+        assert_eq!(store.checks("level1/1_x").unwrap(), rows.into_iter().collect());
+        assert!(store.checks("level1/2_x").unwrap().is_empty());
     }
 
     #[test]

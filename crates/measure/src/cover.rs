@@ -75,8 +75,8 @@ fn candidates(
 /// Selects inputs out of `pool` to kill the mutants `targets` (both indices into the matrix) at a tolerance.
 ///
 /// Only inputs valid at the tolerance are selected. Ties go to the cheaper origin (official, kbv, ci-fuzz, targeted,
-/// searched), then to the recipe that sorts first, so that the answer does not depend on the order of anything.
-/// Stops where no input kills another mutant (but see [`CoverOptions::refill`]).
+/// searched, a protocol's own), then to the recipe that sorts first, so that the answer does not depend on the order of
+/// anything. Stops where no input kills another mutant (but see [`CoverOptions::refill`]).
 pub fn greedy_cover(
     matrix: &KillMatrix,
     targets: &[usize],

@@ -16,7 +16,9 @@
 //! Source of the definitions: "Measuring the Checker: Mutation Analysis for GPU-Kernel Benchmark Oracles".
 
 mod bits;
+mod compare;
 mod cover;
+mod decompose;
 mod error;
 mod matrix;
 mod protocol;
@@ -28,17 +30,21 @@ mod summarise;
 mod summary;
 mod survivors;
 
+pub use compare::{AuditComparison, MutantRef, ProtocolChange, Side, compare_audits};
 pub use cover::{BestCover, Cover, CoverOptions, best_cover, greedy_cover, minimum_inputs};
+pub use decompose::{DecompositionRow, decompose};
 pub use error::MeasureError;
 pub use matrix::{
-    ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow, Origin, ScaledValue, majority,
+    CheckVerdict, CheckerRuns, ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow,
+    Origin, ScaledValue, majority,
 };
 pub use protocol::{
-    BUILTIN, PROTOCOL_FILES, Protocol, PublishedDetection, Tolerance, builtin, check_recipe_text,
+    BUILTIN, CHECKER_FOLDER, CHECKER_SECONDS, MOST_CHECKER_SECONDS, PROTOCOL_FILES, Protocol,
+    PublishedDetection, Tolerance, builtin, check_checker, check_recipe_text,
 };
 pub use published::{
-    Published, PublishedBudget, PublishedFamilies, PublishedFamily, PublishedOfficial, PublishedPipeline,
-    PublishedProtocol, PublishedProtocols, PublishedSuites, published,
+    Published, PublishedBudget, PublishedDecomposition, PublishedFamilies, PublishedFamily,
+    PublishedOfficial, PublishedPipeline, PublishedProtocol, PublishedProtocols, PublishedSuites, published,
 };
 pub use score::{
     FAMILIES, FamilyScore, ProblemScore, ProtocolScore, RuleInfo, RuleScore, Scope, family_rank,
@@ -46,7 +52,7 @@ pub use score::{
 };
 pub use stats::{Band, Distribution, bootstrap, distribution, percent};
 pub use suite::{BUDGETS, BudgetScore, Half, Suite, budget_scores, half_of, shipped_protocol, suites};
-pub use summarise::{FailedBaseline, SummaryInput, summarise};
+pub use summarise::{FailedBaseline, SummaryInput, own_caveats, summarise};
 pub use summary::{
     Environment, FamilyRow, MechanismRow, MissPattern, Pipeline, ProblemRow, ProtocolRow, RuleRow, Sanitizer,
     Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,

@@ -1,6 +1,6 @@
 //! The kill matrix of one problem: mutants, inputs, and a threshold wherever one met the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assay_judge::{Cell, EvaluationEnd};
 use serde::{Deserialize, Serialize};
@@ -248,6 +248,8 @@ pub enum Origin {
         /// That mutant's id.
         mutant: String,
     },
+    /// Asked by a protocol alone. Last, so that which protocols an audit scores decides no tie between inputs.
+    Protocol,
 }
 
 impl Origin {
@@ -259,6 +261,7 @@ impl Origin {
             Origin::CiFuzz => 2,
             Origin::Targeted => 3,
             Origin::Searched { .. } => 4,
+            Origin::Protocol => 5,
         }
     }
 }
@@ -324,6 +327,101 @@ impl InputRow {
     }
 }
 
+/// What an external checker said of one output, or why it was not asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckVerdict {
+    /// It accepted (exit 0).
+    Accepts,
+    /// It rejected (exit 1).
+    Rejects,
+    /// The kernel ended without output, which every harness sees: rejected without asking.
+    Fault,
+    /// It failed itself: another exit code or a signal. Neither a kill nor a pass.
+    Failed,
+    /// It did not end in time: its own failure too.
+    TimedOut,
+    /// The evaluation ran out of its budget, so that there was nothing to show.
+    Exhausted,
+    /// The device lacks something that the evaluation needs.
+    Unsupported,
+}
+
+impl CheckVerdict {
+    /// Every verdict.
+    pub const ALL: [CheckVerdict; 7] = [
+        CheckVerdict::Accepts,
+        CheckVerdict::Rejects,
+        CheckVerdict::Fault,
+        CheckVerdict::Failed,
+        CheckVerdict::TimedOut,
+        CheckVerdict::Exhausted,
+        CheckVerdict::Unsupported,
+    ];
+
+    /// Its name, as in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            CheckVerdict::Accepts => "accepts",
+            CheckVerdict::Rejects => "rejects",
+            CheckVerdict::Fault => "fault",
+            CheckVerdict::Failed => "failed",
+            CheckVerdict::TimedOut => "timed_out",
+            CheckVerdict::Exhausted => "exhausted",
+            CheckVerdict::Unsupported => "unsupported",
+        }
+    }
+
+    /// The verdict of that name.
+    pub fn from_name(name: &str) -> Option<CheckVerdict> {
+        CheckVerdict::ALL.into_iter().find(|v| v.name() == name)
+    }
+
+    /// Is the output rejected?
+    pub fn is_rejection(self) -> bool {
+        matches!(self, CheckVerdict::Rejects | CheckVerdict::Fault)
+    }
+
+    /// Did the checker itself fail?
+    pub fn is_own_failure(self) -> bool {
+        matches!(self, CheckVerdict::Failed | CheckVerdict::TimedOut)
+    }
+
+    /// One verdict from those under several schedule seeds: a rejection where more than half reject (a rejection by
+    /// the checker, if one was); the first that is no verdict where the rest would depend on it; else acceptance.
+    /// None of none.
+    pub fn majority(verdicts: &[CheckVerdict]) -> Option<CheckVerdict> {
+        let rejecting = verdicts.iter().filter(|v| v.is_rejection()).count();
+        let open: Vec<&CheckVerdict> =
+            verdicts.iter().filter(|v| !v.is_rejection() && **v != CheckVerdict::Accepts).collect();
+        let half = verdicts.len() / 2;
+        if rejecting > half {
+            let asked = verdicts.contains(&CheckVerdict::Rejects);
+            return Some(if asked { CheckVerdict::Rejects } else { CheckVerdict::Fault });
+        }
+        match open.first() {
+            Some(&&first) if rejecting + open.len() > half => Some(first),
+            _ => verdicts.first().map(|_| CheckVerdict::Accepts),
+        }
+    }
+}
+
+/// What one external checker said, on the inputs that it was given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckerRuns {
+    /// Its inputs, by recipe, in the order in which they are asked.
+    pub recipes: Vec<String>,
+    /// By mutant (id): its verdicts on the first 1, 2, … inputs, up to the first rejection on a valid one. Only
+    /// witnessed mutants are asked.
+    pub mutants: BTreeMap<String, Vec<CheckVerdict>>,
+    /// By correct implementation: its verdicts on every input.
+    pub controls: BTreeMap<String, Vec<CheckVerdict>>,
+    /// The first run that failed by itself, if one did: on what, and what it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_failure: Option<String>,
+}
+
 /// What the filter took out before the matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -359,6 +457,9 @@ pub struct KillMatrix {
     pub inputs: Vec<InputRow>,
     /// A row for each mutant, a place for each input; rows may be shorter than the inputs.
     cells: Vec<Vec<Option<MatrixCell>>>,
+    /// What external checkers said, by the name of their protocol.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checkers: BTreeMap<String, CheckerRuns>,
 }
 
 impl KillMatrix {

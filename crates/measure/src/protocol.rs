@@ -71,6 +71,13 @@ pub struct Protocol {
     /// Recipes by problem, `level/id`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub problems: BTreeMap<String, Vec<String>>,
+    /// The command of an external checker that judges the inputs in the tolerance's place: `{dir}` in it stands for the
+    /// folder with the tensors. The tolerance then says only which inputs are valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checker: Option<String>,
+    /// Seconds that one run of the checker may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checker_seconds: Option<u32>,
     /// What a publication states for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedDetection>,
@@ -98,11 +105,38 @@ struct ProtocolFile {
     extra_inputs: Vec<Spanned<String>>,
     #[serde(default)]
     problems: BTreeMap<String, Spanned<Vec<Spanned<String>>>>,
+    checker: Option<Spanned<String>>,
+    checker_seconds: Option<Spanned<u32>>,
     published: Option<Spanned<PublishedDetection>>,
 }
 
 /// Largest `suite_budget` and number of inputs that a file may ask for; more is a slip of the pen.
 const MOST_INPUTS: usize = 1000;
+
+/// Longest that one run of an external checker may be allowed to take, in seconds.
+pub const MOST_CHECKER_SECONDS: u32 = 3600;
+
+/// Seconds that one run of an external checker may take where nothing else is said.
+pub const CHECKER_SECONDS: u32 = 60;
+
+/// Where a checker's command names the folder.
+pub const CHECKER_FOLDER: &str = "{dir}";
+
+/// Is this a command that an external checker can be started by?
+///
+/// # Errors
+/// What is wrong, as a phrase.
+pub fn check_checker(command: &str) -> Result<(), String> {
+    if !command.contains(CHECKER_FOLDER) {
+        return Err(format!(
+            "`{command}` does not say where the folder goes; write `{CHECKER_FOLDER}` in its place"
+        ));
+    }
+    if command.contains('\0') {
+        return Err("a command cannot hold a NUL".to_owned());
+    }
+    Ok(())
+}
 
 impl Protocol {
     /// Reads a protocol. `file` is the name that messages show.
@@ -192,6 +226,35 @@ impl Protocol {
                 ),
             ));
         }
+        let checker = match raw.checker {
+            None => None,
+            Some(command) => {
+                let start = command.span().start;
+                let command = command.into_inner();
+                check_checker(&command).map_err(|what| at(start, format!("`checker`: {what}")))?;
+                // Its verdicts exist only for inputs that are known before the matrix is.
+                if suite_budget.is_some() {
+                    return Err(at(start, "`checker` needs inputs by name; drop `suite_budget`".to_owned()));
+                }
+                Some(command)
+            }
+        };
+        let checker_seconds = match raw.checker_seconds {
+            None => None,
+            Some(seconds) => {
+                let (start, seconds) = (seconds.span().start, seconds.into_inner());
+                if checker.is_none() {
+                    return Err(at(start, "`checker_seconds` needs a `checker`".to_owned()));
+                }
+                if seconds == 0 || seconds > MOST_CHECKER_SECONDS {
+                    return Err(at(
+                        start,
+                        format!("`checker_seconds` is {seconds}; it must be 1 to {MOST_CHECKER_SECONDS}"),
+                    ));
+                }
+                Some(seconds)
+            }
+        };
         let published = match raw.published {
             None => None,
             Some(p) => {
@@ -215,7 +278,44 @@ impl Protocol {
             suite_budget,
             extra_inputs,
             problems,
+            checker,
+            checker_seconds,
             published,
+        })
+    }
+
+    /// The inputs of this protocol judged by an external checker; they count as valid at this protocol's tolerance.
+    ///
+    /// # Errors
+    /// A command that names no folder, or more seconds than [`MOST_CHECKER_SECONDS`], as a phrase.
+    pub fn with_checker(
+        &self,
+        name: impl Into<String>,
+        command: impl Into<String>,
+        seconds: u32,
+    ) -> Result<Protocol, String> {
+        let command = command.into();
+        check_checker(&command)?;
+        if seconds == 0 || seconds > MOST_CHECKER_SECONDS {
+            return Err(format!(
+                "{seconds} seconds for a run of a checker; it must be 1 to {MOST_CHECKER_SECONDS}"
+            ));
+        }
+        if self.suite_budget.is_some() {
+            return Err(format!(
+                "`{}` chooses its inputs after the evaluations; a checker needs them before",
+                self.name
+            ));
+        }
+        Ok(Protocol {
+            name: name.into(),
+            title: "External checker".to_owned(),
+            description: format!("The inputs of {}, judged by a command.", self.name),
+            source: "given by the user".to_owned(),
+            checker: Some(command),
+            checker_seconds: Some(seconds),
+            published: None,
+            ..self.clone()
         })
     }
 
@@ -284,6 +384,12 @@ impl Protocol {
         }
         lines.push(format!("atol = {}", number(self.atol)));
         lines.push(format!("rtol = {}", number(self.rtol)));
+        if let Some(command) = &self.checker {
+            lines.push(format!("checker = {}", quoted(command)));
+        }
+        if let Some(seconds) = self.checker_seconds {
+            lines.push(format!("checker_seconds = {seconds}"));
+        }
         if !self.problems.is_empty() {
             lines.extend([String::new(), "[problems]".to_owned()]);
             let mut keys: Vec<&String> = self.problems.keys().collect();
@@ -403,7 +509,16 @@ macro_rules! shipped {
     };
 }
 
-shipped!("kernelbench-2025", "kernelbench", "kbv-inputs", "kbv", "ci-fuzz", "targeted-2", "targeted-all");
+shipped!(
+    "kernelbench-2025",
+    "kernelbench",
+    "kbv-inputs",
+    "kbv",
+    "ci-fuzz",
+    "robust-kbench",
+    "targeted-2",
+    "targeted-all"
+);
 
 /// The shipped protocols, in the order of [`BUILTIN`].
 ///

@@ -18,8 +18,24 @@ pub struct Published {
     pub official: PublishedOfficial,
     /// Its protocol audit.
     pub protocols: PublishedProtocols,
+    /// How much of a protocol's gain is its inputs', and how much its tolerance's.
+    pub decomposition: PublishedDecomposition,
     /// Its suites.
     pub suites: PublishedSuites,
+}
+
+/// A gain over the official protocol in two parts, inputs first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedDecomposition {
+    /// Where it stands.
+    pub section: String,
+    /// The protocol's name here.
+    pub protocol: String,
+    /// Points of its inputs at the official tolerance.
+    pub inputs_points: f64,
+    /// Points of its tolerance on top.
+    pub tolerance_points: f64,
 }
 
 /// From mutants generated to mutants witnessed, levels 1 and 2.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CoverOptions, KillMatrix, Protocol, Tolerance, greedy_cover};
+use crate::{CheckVerdict, CoverOptions, KillMatrix, Protocol, Tolerance, greedy_cover};
 
 /// The families in the order of tables: the checker paper's six, then `width` with a table of its own.
 pub const FAMILIES: [&str; 7] =
@@ -111,6 +111,10 @@ pub struct ProtocolScore {
     pub undecided: u64,
     /// Evaluations that the matrix does not hold.
     pub not_evaluated: u64,
+    /// Runs of an external checker that failed by themselves, over mutants and correct implementations: no verdicts.
+    pub checker_failures: u64,
+    /// Those of them that ran out of time.
+    pub checker_timeouts: u64,
 }
 
 impl ProtocolScore {
@@ -151,6 +155,8 @@ pub fn score(protocol: &Protocol, matrices: &[KillMatrix], scope: &Scope) -> Pro
         invalid_rejections: 0,
         undecided: 0,
         not_evaluated: 0,
+        checker_failures: 0,
+        checker_timeouts: 0,
     };
     for matrix in matrices {
         let one = score_problem(protocol, matrix, scope, &mut total);
@@ -185,6 +191,10 @@ fn score_problem(
     }
     one.witnessed = targets.len() as u64;
     let counted: BTreeSet<usize> = targets.into_iter().collect();
+    if protocol.checker.is_some() {
+        ask_checker(protocol, matrix, &counted, &mut one, total);
+        return one;
+    }
     for &i in &one.inputs {
         let input = &matrix.inputs[i];
         let valid = input.is_valid(tolerance);
@@ -225,6 +235,66 @@ fn score_problem(
     total.false_kills += one.false_kills;
     one.caught = counted.iter().filter(|&&m| one.detected[m]).count() as u64;
     one
+}
+
+/// As the rest of [`score_problem`], from the verdicts of the protocol's external checker.
+fn ask_checker(
+    protocol: &Protocol,
+    matrix: &KillMatrix,
+    counted: &BTreeSet<usize>,
+    one: &mut ProblemScore,
+    total: &mut ProtocolScore,
+) {
+    let tolerance = protocol.tolerance();
+    let valid = |recipe: &str| matrix.input(recipe).is_some_and(|i| matrix.inputs[i].is_valid(tolerance));
+    one.invalid_inputs = one.inputs.iter().filter(|&&i| !matrix.inputs[i].is_valid(tolerance)).count() as u64;
+    let Some(runs) = matrix.checkers.get(&protocol.name) else {
+        total.not_evaluated += (one.inputs.len() + one.missing_inputs.len()) as u64 * one.witnessed;
+        return;
+    };
+    let mut fail = |verdict: CheckVerdict| {
+        total.checker_failures += u64::from(verdict.is_own_failure());
+        total.checker_timeouts += u64::from(verdict == CheckVerdict::TimedOut);
+    };
+    let mut falsely: BTreeSet<usize> = BTreeSet::new();
+    for verdicts in runs.controls.values() {
+        for (at, &verdict) in verdicts.iter().enumerate() {
+            fail(verdict);
+            match verdict {
+                CheckVerdict::Accepts => total.correct_runs += 1,
+                CheckVerdict::Rejects | CheckVerdict::Fault => {
+                    total.correct_runs += 1;
+                    one.false_kills += 1;
+                    falsely.insert(at);
+                }
+                _ => total.controls_undecided += 1,
+            }
+        }
+    }
+    total.false_kill_inputs += falsely.len() as u64;
+    total.false_kills += one.false_kills;
+    for (m, row) in matrix.mutants.iter().enumerate() {
+        let counts = u64::from(counted.contains(&m));
+        let verdicts = runs.mutants.get(&row.id).map_or(&[][..], Vec::as_slice);
+        for (recipe, &verdict) in runs.recipes.iter().zip(verdicts) {
+            if counts == 1 {
+                fail(verdict);
+            }
+            match verdict {
+                CheckVerdict::Rejects | CheckVerdict::Fault if valid(recipe) => one.detected[m] = true,
+                CheckVerdict::Rejects | CheckVerdict::Fault => total.invalid_rejections += counts,
+                CheckVerdict::Exhausted => total.exhausted += counts,
+                CheckVerdict::Unsupported => total.unsupported += counts,
+                CheckVerdict::Accepts | CheckVerdict::Failed | CheckVerdict::TimedOut => {}
+            }
+        }
+        // Inputs after the one that killed it were not asked, and did not have to be.
+        if !one.detected[m] {
+            total.not_evaluated += counts * (runs.recipes.len().saturating_sub(verdicts.len())) as u64;
+        }
+    }
+    total.not_evaluated += one.missing_inputs.len() as u64 * one.witnessed;
+    one.caught = counted.iter().filter(|&&m| one.detected[m]).count() as u64;
 }
 
 /// The recipes that a protocol asks of a problem, given its matrix.

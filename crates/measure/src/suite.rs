@@ -106,7 +106,7 @@ impl BudgetScore {
 fn dev_pool(matrix: &KillMatrix) -> Vec<usize> {
     let open = |origin: &Origin| match origin {
         Origin::Searched { mutant } => half_of(mutant) == Half::Dev,
-        Origin::Official | Origin::Kbv | Origin::CiFuzz | Origin::Targeted => true,
+        Origin::Official | Origin::Kbv | Origin::CiFuzz | Origin::Targeted | Origin::Protocol => true,
     };
     matrix.inputs.iter().enumerate().filter(|(_, i)| open(&i.origin)).map(|(at, _)| at).collect()
 }

@@ -8,7 +8,7 @@ use crate::summary::{
 };
 use crate::{
     BUDGETS, Half, KillMatrix, MeasureError, Mechanism, Protocol, ProtocolScore, Published, RuleInfo, Scope,
-    Survivor, Tolerance, bootstrap, budget_scores, classify, distribution, family_scores, half_of,
+    Survivor, Tolerance, bootstrap, budget_scores, classify, decompose, distribution, family_scores, half_of,
     minimum_inputs, miss_patterns, most_surprising, percent, published, rule_scores, score, survivors,
 };
 
@@ -91,7 +91,7 @@ pub fn summarise(input: SummaryInput<'_>) -> Result<Summary, MeasureError> {
     let lost = survivors(matrices, headline, &Scope::Paper);
     let minimum: Vec<(u64, Option<u64>)> = matrices.iter().map(fewest).collect();
     let mut caveats = input.caveats;
-    caveats.extend(own_caveats(input.protocols, &paper, matrices));
+    caveats.extend(caveats_of(input.protocols, &paper, matrices));
     let width = Scope::Family("width".to_owned());
     let has_width = matrices.iter().flat_map(|m| &m.mutants).any(|m| width.admits(&m.family));
 
@@ -141,6 +141,13 @@ pub fn summarise(input: SummaryInput<'_>) -> Result<Summary, MeasureError> {
                 mutants,
             })
             .collect(),
+        decomposition: decompose(
+            &input.protocols[at],
+            input.protocols,
+            matrices,
+            &Scope::Paper,
+            (official.protocol == OFFICIAL).then_some(&published),
+        ),
         statistics: statistics(matrices, headline, &minimum, input.resamples, input.seed),
         width: has_width.then(|| width_summary(matrices, input.protocols, &width)),
         caveats,
@@ -230,6 +237,9 @@ fn protocol_rows(protocols: &[Protocol], scores: &[ProtocolScore]) -> Vec<Protoc
             invalid_rejections: s.invalid_rejections,
             undecided: s.undecided,
             not_evaluated: s.not_evaluated,
+            checker: protocol.checker.clone(),
+            checker_failures: protocol.checker.as_ref().map(|_| s.checker_failures),
+            checker_timeouts: protocol.checker.as_ref().map(|_| s.checker_timeouts),
             published_percent: protocol.published.as_ref().map(|p| p.detected_percent),
             published_denominator: protocol.published.as_ref().map(|p| p.denominator.clone()),
         }
@@ -468,7 +478,13 @@ fn statistics(
     }
 }
 
-fn own_caveats(protocols: &[Protocol], scores: &[ProtocolScore], matrices: &[KillMatrix]) -> Vec<String> {
+/// The caveats that [`summarise`] adds to those of its caller.
+pub fn own_caveats(protocols: &[Protocol], matrices: &[KillMatrix]) -> Vec<String> {
+    let scores: Vec<ProtocolScore> = protocols.iter().map(|p| score(p, matrices, &Scope::Paper)).collect();
+    caveats_of(protocols, &scores, matrices)
+}
+
+fn caveats_of(protocols: &[Protocol], scores: &[ProtocolScore], matrices: &[KillMatrix]) -> Vec<String> {
     let mut caveats = Vec::new();
     let unrefereeable: Vec<String> = matrices.iter().filter(|m| m.unrefereeable).map(|m| m.key()).collect();
     if !unrefereeable.is_empty() {

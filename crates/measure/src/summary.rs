@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Band, Distribution, Mechanism};
+use crate::{Band, DecompositionRow, Distribution, Mechanism};
 
 /// What the run ran on; filled in by the caller.
 pub type Environment = serde_json::Map<String, serde_json::Value>;
@@ -41,6 +41,9 @@ pub struct Summary {
     pub mechanisms: Vec<MechanismRow>,
     /// How many witnessed mutants each set of protocols misses.
     pub miss_patterns: Vec<MissPattern>,
+    /// How much of each protocol's gain over `official_protocol` is its inputs', and how much its tolerance's.
+    #[serde(default)]
+    pub decomposition: Vec<DecompositionRow>,
     /// Distributions, bands and minimum inputs.
     pub statistics: Statistics,
     /// The `width` family's own protocols and suites, where it has mutants.
@@ -144,6 +147,15 @@ pub struct ProtocolRow {
     pub undecided: u64,
     /// Evaluations that do not exist.
     pub not_evaluated: u64,
+    /// The command of an external checker; atol and rtol then say only which inputs are valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checker: Option<String>,
+    /// Runs of that checker, over mutants and correct implementations, that failed by themselves: neither kill nor pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checker_failures: Option<u64>,
+    /// Those of them that ran out of time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checker_timeouts: Option<u64>,
     /// Published detection in percent, if any.
     pub published_percent: Option<f64>,
     /// What that is a share of.

@@ -261,7 +261,7 @@ fn a_summary_reads_back_and_repeats() {
 #[test]
 fn another_first_protocol_leads_and_has_no_published_families() {
     let (matrices, mut protocols) = (matrices(), builtin().unwrap());
-    protocols.rotate_left(6);
+    protocols.rotate_left(7);
     let s = summarise(input(&matrices, &protocols)).unwrap();
     assert_eq!(
         (s.headline_protocol.as_str(), s.official_protocol.as_str()),

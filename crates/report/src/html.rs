@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use crate::details::{lines, sentence};
 use crate::page::{
-    denominators, false_kills, headline, inputs, place, sanitizer, shown_families, timing, width_counts,
+    checkers, denominators, false_kills, headline, inputs, own_tolerance, place, sanitizer, shown_families,
+    timing, width_counts,
 };
-use crate::text::{clean, number, percent, seconds, shell, threshold, tolerance};
+use crate::text::{clean, number, percent, points, seconds, shell, threshold, tolerance};
 use crate::{Bundle, ReportError};
 
 const TEMPLATE: &str = include_str!("report.html.jinja");
@@ -121,6 +122,18 @@ impl Bundle {
             "protocols": s.protocols.iter().map(protocol).collect::<Vec<_>>(),
             "any": any_of(s.protocols.iter().chain(s.width.iter().flat_map(|w| &w.protocols))),
             "denominators": denominators(&s.protocols, false),
+            "checkers": checkers(&s.protocols).iter().map(|l| clean(l)).collect::<Vec<_>>(),
+            "decomposition": s.decomposition.iter().map(|r| json!({
+                "name": r.protocol,
+                "tolerance": tolerance(r.atol, r.rtol),
+                "inputs_first": points(r.inputs_first),
+                "tolerance_second": points(r.tolerance_second),
+                "tolerance_first": points(r.tolerance_first),
+                "inputs_second": points(r.inputs_second),
+                "detected": percent(assay_measure::percent(r.detected, r.witnessed)),
+                "published": r.published_inputs_first.zip(r.published_tolerance_second)
+                    .map(|(i, t)| json!([points(Some(i)), points(Some(t))])),
+            })).collect::<Vec<_>>(),
             "headline_protocol": s.headline_protocol,
             "official_protocol": s.official_protocol,
             "chart": self.chart(),
@@ -266,7 +279,7 @@ fn protocol(p: &ProtocolRow) -> Value {
     json!({
         "name": p.name,
         "inputs": inputs(p),
-        "tolerance": tolerance(p.atol, p.rtol),
+        "tolerance": own_tolerance(p),
         "detected": percent(p.detected_percent),
         "bar": p.detected_percent.unwrap_or(0.0),
         "count": format!("{} of {}", number(p.detected), number(p.witnessed)),

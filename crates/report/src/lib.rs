@@ -1,7 +1,7 @@
 //! What an audit found, for people and for other tools.
 //!
 //! Arrives: the [`Summary`] of a finished run, its mutants, kill matrices, protocols and sources ([`Bundle::gather`]).
-//! Leaves: strings: the terminal page ([`Bundle::page`], with [`Bundle::details`] behind it), one self-contained HTML
+//! Leaves: strings: the terminal page ([`Bundle::page`], with [`Bundle::tables`] and [`Bundle::details`] behind it), one self-contained HTML
 //! file ([`Bundle::html`]), a report in Stryker's mutation-report schema ([`Bundle::stryker`]) and suites as protocol
 //! files ([`SuiteSet`]). Pure functions: nothing here touches a file, a clock or a terminal.
 //!
@@ -11,6 +11,7 @@
 //! What it misses: the Stryker schema has no place for margins, false kills and the state of single evaluations; the
 //! kill matrix in `run.db` stays the truth, and the export carries what does not fit under the key `assay`.
 
+mod compare;
 mod details;
 pub mod diff;
 mod error;
@@ -18,6 +19,7 @@ mod html;
 mod page;
 mod stryker;
 mod suites;
+mod tables;
 pub mod text;
 mod verdicts;
 
@@ -26,6 +28,7 @@ use std::collections::BTreeMap;
 use assay_measure::{BUDGETS, KillMatrix, Protocol, Summary};
 use serde::Serialize;
 
+pub use compare::comparison;
 pub use error::ReportError;
 pub use suites::SuiteSet;
 pub use verdicts::{Verdicts, verdicts};

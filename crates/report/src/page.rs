@@ -33,6 +33,9 @@ impl Bundle {
         if let Some(note) = denominators(&s.protocols, true) {
             out.push_str(&wrap(&clean(&note), width, "", "  "));
         }
+        for line in checkers(&s.protocols) {
+            out.push_str(&wrap(&clean(&line), width, "", "  "));
+        }
         out.push('\n');
         out.push_str(&families(s, width));
         for line in why(s, figures.as_ref()) {
@@ -160,6 +163,29 @@ pub(crate) fn inputs(p: &ProtocolRow) -> String {
     if p.inputs_median == p.inputs { number(p.inputs) } else { format!("≤{}", number(p.inputs)) }
 }
 
+/// The tolerance; `own` where an external checker judges by its own.
+pub(crate) fn own_tolerance(p: &ProtocolRow) -> String {
+    if p.checker.is_some() { "own".to_owned() } else { tolerance(p.atol, p.rtol) }
+}
+
+/// What external checkers are, and how often they failed by themselves.
+pub(crate) fn checkers(rows: &[ProtocolRow]) -> Vec<String> {
+    let line = |p: &ProtocolRow| {
+        let command = p.checker.as_ref()?;
+        let failed = match (p.checker_failures.unwrap_or(0), p.checker_timeouts.unwrap_or(0)) {
+            (0, _) => String::new(),
+            (n, 0) => format!("; it failed by itself {}: neither kills nor passes", counted(n, "time")),
+            (n, late) => format!(
+                "; it failed by itself {}, {} out of time: neither kills nor passes",
+                counted(n, "time"),
+                number(late)
+            ),
+        };
+        Some(format!("{} is `{command}`{failed}.", p.name))
+    };
+    rows.iter().filter_map(line).collect()
+}
+
 /// `3/210`, correct runs rejected of those that came to a verdict.
 pub(crate) fn false_kills(p: &ProtocolRow) -> String {
     format!("{}/{}", number(p.false_kills), number(p.correct_runs))
@@ -180,13 +206,8 @@ fn protocols(s: &Summary) -> Table {
     header.push(("published", Side::Right));
     let mut t = Table::new(&header);
     for p in &s.protocols {
-        let mut row = vec![
-            p.name.clone(),
-            inputs(p),
-            tolerance(p.atol, p.rtol),
-            percent(p.detected_percent),
-            false_kills(p),
-        ];
+        let mut row =
+            vec![p.name.clone(), inputs(p), own_tolerance(p), percent(p.detected_percent), false_kills(p)];
         row.extend(exhausted.then(|| number(p.exhausted)));
         row.extend(unsupported.then(|| number(p.unsupported)));
         row.push(percent(p.published_percent));

@@ -58,6 +58,8 @@ impl SuiteSet {
             suite_budget: Some(self.budget),
             extra_inputs: Vec::new(),
             problems: std::collections::BTreeMap::new(),
+            checker: None,
+            checker_seconds: None,
             published: None,
         };
         shipped_protocol(&base, &self.suites).to_toml()

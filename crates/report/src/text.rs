@@ -48,6 +48,11 @@ pub fn percent(p: Option<f64>) -> String {
     p.map_or_else(|| "–".to_owned(), |p| format!("{p:.1}%"))
 }
 
+/// A difference of two percentages, with its sign: `+4.0`, `-0.3`, or a dash.
+pub fn points(p: Option<f64>) -> String {
+    p.map_or_else(|| "–".to_owned(), |p| if p == 0.0 { "0.0".to_owned() } else { format!("{p:+.1}") })
+}
+
 /// A tolerance: `1e-2`, or `1e-2/1e-5` where atol and rtol differ.
 pub fn tolerance(atol: f64, rtol: f64) -> String {
     if atol == rtol { format!("{atol:e}") } else { format!("{atol:e}/{rtol:e}") }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_judge::EvaluationEnd;
-use assay_measure::{FAMILIES, KillMatrix, Protocol, ProtocolScore, Scope, score};
+use assay_measure::{CheckVerdict, FAMILIES, KillMatrix, Protocol, ProtocolScore, Scope, score};
 
 /// One distinct mutant under the protocols.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +54,14 @@ pub fn verdicts(matrices: &[KillMatrix], protocols: &[Protocol]) -> BTreeMap<Str
             for s in &scores[scope_of(&row.family)] {
                 let one = &s.problems[at];
                 let rejected = one.detected[m];
-                let decided = |i: &usize| matrix.cell(m, *i).is_some_and(|c| c.end.is_decided());
+                let checker = matrix.checkers.get(&s.protocol).map(|runs| {
+                    let verdicts = runs.mutants.get(&row.id).map_or(&[][..], Vec::as_slice);
+                    verdicts.len() == runs.recipes.len()
+                        && verdicts.iter().all(|&v| v == CheckVerdict::Accepts || v.is_rejection())
+                });
+                let decided = |i: &usize| {
+                    checker.unwrap_or_else(|| matrix.cell(m, *i).is_some_and(|c| c.end.is_decided()))
+                };
                 if rejected {
                     v.rejected_by.push(s.protocol.clone());
                 }

@@ -73,7 +73,7 @@ fn the_shape_is_that_of_the_schema() {
             assert!(tests.insert(text(t, "id").to_owned()), "two tests of one id");
         }
     }
-    assert_eq!(tests.len(), 7);
+    assert_eq!(tests.len(), 8);
 
     let mut ids = BTreeSet::new();
     assert_eq!(doc["files"].as_object().unwrap().len(), 13);

@@ -64,6 +64,14 @@ pub fn read(path: &Path) -> Result<BTreeMap<String, Tensor>, TensorError> {
 /// # Errors
 /// `Io` where the file cannot be written; `BadFile` where the format refuses the tensors.
 pub fn write_atomic(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<(), TensorError> {
+    write_file_atomic(path, &to_bytes(path, tensors)?)
+}
+
+/// The tensors as the bytes of a safetensors file; `path` is named in errors.
+///
+/// # Errors
+/// `BadFile` where the format refuses the tensors.
+pub fn to_bytes(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>, TensorError> {
     let bad = |what: String| TensorError::BadFile { path: path.to_owned(), what };
     let mut views = Vec::new();
     for (name, t) in tensors {
@@ -73,8 +81,7 @@ pub fn write_atomic(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<(
             TensorView::new(to_file(t.dtype), shape, &t.data).map_err(|e| bad(e.to_string()))?,
         ));
     }
-    let bytes = safetensors::serialize(views, None).map_err(|e| bad(e.to_string()))?;
-    write_file_atomic(path, &bytes)
+    safetensors::serialize(views, None).map_err(|e| bad(e.to_string()))
 }
 
 /// Writes `bytes` to `path` whole or not at all. Behind a symbolic link, the file that it names is written.

@@ -39,9 +39,6 @@ const DEFAULT_PROBLEMS: [&str; 14] = [
 /// # Errors
 /// Bad input, an unwritable folder, an interrupt, what this version lacks.
 pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
-    if args.checker.is_some() {
-        return Err(Failure::unsupported("`--checker` (external checkers) is not part of this version"));
-    }
     if args.kernelbench.is_some() {
         return Err(Failure::unsupported(
             "`--kernelbench` (problem files of KernelBench) is not part of this version",
@@ -63,7 +60,7 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         DEFAULT_PROBLEMS.iter().map(|&p| p.to_owned()).collect()
     };
     let problems = list::find_problems(&patterns)?;
-    let protocols = protocols(&args.protocols)?;
+    let protocols = protocols(args)?;
     let folder = args.out.clone().unwrap_or_else(default_folder);
     let bar = Bar::new(common.quiet || common.json);
     let config = AuditConfig {
@@ -91,6 +88,18 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         output::say(format_args!(
             "error: baseline of {} ({}) failed and is left out: {}",
             failed.problem, failed.name, failed.reason
+        ));
+    }
+    for row in finished.summary.protocols.iter().filter(|p| p.checker_failures.is_some_and(|n| n > 0)) {
+        let first = finished.matrices.iter().find_map(|m| {
+            let runs = m.checkers.get(&row.name)?;
+            runs.first_failure.as_ref().map(|what| format!("{}: {what}", m.key()))
+        });
+        output::say(format_args!(
+            "warning: `{}` failed on {} of its runs, which count neither as kills nor as passes; the first: {}",
+            row.name,
+            row.checker_failures.unwrap_or(0),
+            assay_report::text::clean(&first.unwrap_or_default())
         ));
     }
     let mut exit = Exit::Fine;
@@ -181,7 +190,8 @@ pub fn protocol(name: &str) -> Result<Protocol, Failure> {
     }
     if Path::new(name).extension().is_some_and(|e| e == "toml") {
         let text = list::read_source(Path::new(name))?;
-        return Protocol::parse(&text, name).map_err(Failure::bad_input);
+        let protocol = Protocol::parse(&text, name).map_err(Failure::bad_input)?;
+        return assay_campaign::canonical(&protocol).map_err(|e| Failure::bad_input(format!("{name}: {e}")));
     }
     let names: Vec<&str> = all.iter().map(|p| p.name.as_str()).collect();
     Err(Failure::bad_input(format!(
@@ -190,19 +200,27 @@ pub fn protocol(name: &str) -> Result<Protocol, Failure> {
     )))
 }
 
-/// The protocols asked for; all built in where none is.
-fn protocols(asked: &[String]) -> Result<Vec<Protocol>, Failure> {
+/// The protocols asked for, then the checkers; then all built in.
+fn protocols(args: &AuditArgs) -> Result<Vec<Protocol>, Failure> {
     let all = assay_measure::builtin().map_err(Failure::bug)?;
-    if asked.is_empty() {
-        return Ok(all);
-    }
     let mut out: Vec<Protocol> = Vec::new();
-    for name in asked {
+    for name in &args.protocols {
         let protocol = protocol(name)?;
         if out.iter().any(|p| p.name == protocol.name) {
             return Err(Failure::bad_input(format!("two protocols have the name `{}`", protocol.name)));
         }
         out.push(protocol);
+    }
+    for command in &args.checkers {
+        // What the official check asks, unless a protocol's file says otherwise.
+        let official = all.first().ok_or_else(|| Failure::bug("no built-in protocol"))?;
+        let taken = |name: &str| out.iter().chain(&all).any(|p| p.name == name);
+        let names = (1..).map(|n| if n == 1 { "checker".to_owned() } else { format!("checker-{n}") });
+        let name = names.into_iter().find(|n| !taken(n)).unwrap_or_default();
+        let checker = official
+            .with_checker(name, command.as_str(), args.checker_timeout)
+            .map_err(|what| Failure::bad_input(format!("--checker: {what}")))?;
+        out.push(checker);
     }
     // The rest is scored too: a rate means little alone.
     let rest: Vec<Protocol> = all.into_iter().filter(|p| out.iter().all(|o| o.name != p.name)).collect();

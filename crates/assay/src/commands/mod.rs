@@ -2,6 +2,7 @@
 
 mod audit;
 mod check;
+mod compare;
 mod doctor;
 mod list;
 mod problems;
@@ -32,7 +33,7 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Export(_) => not_yet("export"),
         Command::Sweep(_) => not_yet("sweep"),
         Command::Rules(_) => not_yet("rules"),
-        Command::Compare(_) => not_yet("compare"),
+        Command::Compare(args) => compare::compare(&cli.common, args),
         Command::GuardEval(_) => not_yet("guard-eval"),
         Command::VerifyOps(_) => not_yet("verify-ops"),
         Command::Blindspots(_) => not_yet("blindspots"),

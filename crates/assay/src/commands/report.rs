@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use assay_campaign::records::Records;
+use assay_measure::{Protocol, Tolerance};
 use assay_report::{Bundle, MutantRecord, SourceFile, SuiteSet};
 use assay_tensor::safetensors_io::write_file_atomic;
 
@@ -27,8 +28,12 @@ pub struct Report {
 /// # Errors
 /// Bad input: no run there, one that was not finished, one of another version.
 pub fn bundle(folder: &Path) -> Result<Report, Failure> {
-    let Records { summary, protocols, matrices, mutants, sources } =
-        Records::read(folder).map_err(|e| failure(&e))?;
+    Ok(of_records(folder, Records::read(folder).map_err(|e| failure(&e))?))
+}
+
+/// The report that a run's records make.
+fn of_records(folder: &Path, records: Records) -> Report {
+    let Records { summary, protocols, matrices, mutants, sources, seed: _ } = records;
     let mutants = mutants
         .into_iter()
         .map(|(problem, m)| MutantRecord {
@@ -48,7 +53,22 @@ pub fn bundle(folder: &Path) -> Result<Report, Failure> {
         sources.into_iter().map(|s| SourceFile { problem: s.problem, path: s.path, text: s.text }).collect();
     let matrices: Vec<_> = matrices.into_iter().map(|(_, m)| m).collect();
     let folder = folder.display().to_string();
-    Ok(Report { bundle: Bundle::gather(summary, folder, mutants, sources, protocols, &matrices) })
+    Report { bundle: Bundle::gather(summary, folder, mutants, sources, protocols, &matrices) }
+}
+
+/// The protocols to score again: those named or the run's, at the tolerance if one is given.
+fn rescored(args: &ReportArgs, records: &Records) -> Result<Vec<Protocol>, Failure> {
+    let mut protocols = match args.protocols.as_slice() {
+        [] => records.protocols.clone(),
+        names => names.iter().map(|n| super::audit::protocol(n)).collect::<Result<_, _>>()?,
+    };
+    if let Some(t) = args.tolerance {
+        for p in protocols.iter_mut().filter(|p| p.checker.is_none()) {
+            // Another name, so that nothing published of the protocol is taken for this.
+            *p = p.with_tolerance(format!("{}@{t:e}", p.name), Tolerance::both(t));
+        }
+    }
+    Ok(protocols)
 }
 
 impl Report {
@@ -86,13 +106,24 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// # Errors
 /// No finished run there, or it cannot be written.
 pub fn report(common: &Common, args: &ReportArgs) -> Result<Exit, Failure> {
-    let report = bundle(&args.run)?;
-    report.write(&args.run)?;
+    let report = if args.tolerance.is_some() || !args.protocols.is_empty() {
+        let mut records = Records::read(&args.run).map_err(|e| failure(&e))?;
+        let protocols = rescored(args, &records)?;
+        records.summary = records.rescore(&args.run, &protocols).map_err(|e| failure(&e))?;
+        records.protocols = protocols;
+        of_records(&args.run, records)
+    } else {
+        let report = bundle(&args.run)?;
+        report.write(&args.run)?;
+        report
+    };
     if common.json {
         output::json(&report.bundle.summary)?;
     } else {
         let width = output::width();
         let mut text = report.page(width);
+        text.push('\n');
+        text.push_str(&report.bundle.tables(width));
         let details = report.bundle.details(width);
         if !details.is_empty() {
             text.push_str("\nThe survivors with their diffs\n\n");

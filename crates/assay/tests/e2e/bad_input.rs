@@ -311,11 +311,9 @@ fn what_this_version_lacks_is_unsupported_not_wrong() {
         vec!["export", "run", "dir"],
         vec!["sweep", "bmm", "--backend", "emulated:mps-2.14.0"],
         vec!["rules", "run"],
-        vec!["compare", "a", "b"],
         vec!["guard-eval", "run"],
         vec!["verify-ops", "--python", "python3"],
         vec!["blindspots", "--kernelbench", "dir", "--python", "python3"],
-        vec!["audit", "--checker", "cmd {dir}"],
         vec!["audit", "--kernelbench", "dir"],
         vec!["audit", "--extents", "official"],
     ] {

@@ -209,7 +209,7 @@ fn mutants_of_shared_code_say_where_it_stands() {
 }
 
 #[test]
-fn the_seven_protocols_state_inputs_and_tolerances() {
+fn the_eight_protocols_state_inputs_and_tolerances() {
     let rows = list(&["protocols", "--json"]);
     let named = |name: &str| rows.iter().find(|r| r["name"] == name).unwrap_or_else(|| panic!("no {name}"));
     for (name, tolerance, inputs) in [
@@ -218,13 +218,14 @@ fn the_seven_protocols_state_inputs_and_tolerances() {
         ("kbv-inputs", 1e-2, 4),
         ("kbv", 1e-3, 4),
         ("ci-fuzz", 1e-2, 4),
+        ("robust-kbench", 1e-5, 5),
     ] {
         let r = named(name);
         assert_eq!((r["atol"].as_f64(), r["rtol"].as_f64()), (Some(tolerance), Some(tolerance)), "{r}");
         assert_eq!(r["inputs"].as_array().map(Vec::len), Some(inputs), "{r}");
     }
     assert!(named("targeted-all")["targeted"] == true && named("targeted-2")["suite_budget"] == 2);
-    assert_eq!(rows.len(), 7);
+    assert_eq!(rows.len(), 8);
     let shipped = named("targeted-2")["problems"].as_object().expect("inputs per problem");
     assert_eq!(shipped.len(), 14, "the problems of the default audit, from which it is derived");
     for key in shipped.keys() {

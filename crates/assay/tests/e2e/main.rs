@@ -4,7 +4,9 @@
 
 mod bad_input;
 mod checks;
+mod compare;
 mod disk;
+mod external;
 mod hostile;
 mod huge;
 mod judging;

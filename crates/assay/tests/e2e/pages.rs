@@ -71,8 +71,19 @@ fn no_list_is_wider_than_eighty_columns_in_a_pipe() {
 fn help_of_every_command_fits_a_hundred_columns_and_exits_zero() {
     let top = assay(&["--help"]).exits(0).stdout;
     assert!(top.contains("Exit codes: 0 fine; 1 the thing judged is wrong"), "{top}");
-    let commands =
-        ["audit", "mutate", "mutators", "problems", "protocols", "run", "check", "suite", "report", "doctor"];
+    let commands = [
+        "audit",
+        "mutate",
+        "mutators",
+        "problems",
+        "protocols",
+        "run",
+        "check",
+        "suite",
+        "report",
+        "compare",
+        "doctor",
+    ];
     for c in commands {
         assert!(top.contains(&format!("  {c}")), "{top}");
         for flag in ["--help", "-h"] {
@@ -143,7 +154,7 @@ fn fail_under_a_hundred_exits_one_and_an_easy_bar_zero() {
     let strong = audit("c", &["--protocol", "targeted-all", "--fail-under", "60"]).exits(0).json();
     assert_eq!(strong["protocols"][0]["name"], "targeted-all");
     assert_eq!(strong["headline_protocol"], "targeted-all");
-    assert_eq!(strong["protocols"].as_array().unwrap().len(), 7, "the rest is scored too");
+    assert_eq!(strong["protocols"].as_array().unwrap().len(), 8, "the rest is scored too");
 }
 
 #[test]
@@ -159,7 +170,7 @@ fn a_protocol_of_ones_own_is_scored_first() {
     c.arg(&protocol).arg("--out").arg(dir.path().join("run"));
     let summary = Running::start(&mut c).finish().exits(0).json();
     let rows = summary["protocols"].as_array().unwrap();
-    assert_eq!((rows.len(), &rows[0]["name"], &rows[0]["inputs"]), (8, &"mine".into(), &2.into()));
+    assert_eq!((rows.len(), &rows[0]["name"], &rows[0]["inputs"]), (9, &"mine".into(), &2.into()));
     assert!(
         rows[0]["detected"].as_u64() > rows[1]["detected"].as_u64().map(|n| n.saturating_sub(1)),
         "{rows:?}"

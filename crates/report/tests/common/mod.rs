@@ -54,7 +54,7 @@ const PROBLEMS: [(u32, u32, &str); 14] = [
     (2, 12, "gemm_multiply_leaky_relu"),
 ];
 
-const RECIPES: [&str; 14] = [
+const RECIPES: [&str; 19] = [
     "official#0",
     "official#1",
     "official#2",
@@ -69,6 +69,11 @@ const RECIPES: [&str; 14] = [
     "outlier(0.01,1000)#1",
     "normal(1)@N=65#7",
     "ties(4)@N=1#3",
+    "normal(1)#0",
+    "normal(1)#1",
+    "normal(1)#2",
+    "normal(1)#3",
+    "normal(1)#4",
 ];
 
 fn origin(recipe: &str) -> Origin {
@@ -76,6 +81,7 @@ fn origin(recipe: &str) -> Origin {
         r if r.starts_with("official#") => Origin::Official,
         r if r.starts_with("official*") => Origin::Kbv,
         r if r.starts_with("loguniform") => Origin::CiFuzz,
+        r if r.starts_with("normal(1)#") => Origin::Protocol,
         _ => Origin::Targeted,
     }
 }

@@ -1,0 +1,59 @@
+//! `assay compare`: two runs of one kind, side by side.
+
+use std::path::{Path, PathBuf};
+
+use assay_campaign::records::Records;
+use assay_measure::{KillMatrix, compare_audits};
+use serde_json::json;
+
+use crate::cli::{Common, CompareArgs};
+use crate::commands::audit::failure;
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// What a path holds. One variant for each kind of run that can be compared.
+enum Operand {
+    /// A run folder of `assay audit`.
+    Audit(PathBuf),
+}
+
+/// Tells what a path holds by what lies there.
+fn operand(path: &Path) -> Result<Operand, Failure> {
+    if path.join("run.db").is_file() {
+        return Ok(Operand::Audit(path.to_owned()));
+    }
+    let what = if path.exists() { "holds no run of `assay audit` (no `run.db`)" } else { "does not exist" };
+    Err(Failure::bad_input(format!("`{}` {what}; name the folder of a finished run", path.display())))
+}
+
+/// Runs the command; exits with 1 on any difference.
+///
+/// # Errors
+/// Bad input: a path without a finished run, two runs of unlike kinds.
+pub fn compare(common: &Common, args: &CompareArgs) -> Result<Exit, Failure> {
+    match (operand(&args.before)?, operand(&args.after)?) {
+        (Operand::Audit(before), Operand::Audit(after)) => audits(common, &before, &after),
+    }
+}
+
+fn audits(common: &Common, before: &Path, after: &Path) -> Result<Exit, Failure> {
+    let read = |folder: &Path| Records::read(folder).map_err(|e| failure(&e));
+    let (a, b) = (read(before)?, read(after)?);
+    let matrices = |r: &Records| -> Vec<KillMatrix> { r.matrices.iter().map(|(_, m)| m.clone()).collect() };
+    let compared = compare_audits((&matrices(&a), &a.protocols), (&matrices(&b), &b.protocols));
+    if common.json {
+        let mut document = json!({
+            "kind": "audits",
+            "before": before.display().to_string(),
+            "after": after.display().to_string(),
+        });
+        let found = serde_json::to_value(&compared).map_err(Failure::bug)?;
+        if let (Some(map), Some(more)) = (document.as_object_mut(), found.as_object()) {
+            map.extend(more.clone());
+        }
+        output::json(&document)?;
+    } else {
+        output::text(&assay_report::comparison(&compared, output::width()))?;
+    }
+    Ok(if compared.same { Exit::Fine } else { Exit::Wrong })
+}
