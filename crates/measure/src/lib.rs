@@ -20,6 +20,7 @@ mod compare;
 mod cover;
 mod decompose;
 mod error;
+mod left_out;
 mod matrix;
 mod protocol;
 mod published;
@@ -34,6 +35,7 @@ pub use compare::{AuditComparison, MutantRef, ProtocolChange, Side, compare_audi
 pub use cover::{BestCover, Cover, CoverOptions, best_cover, greedy_cover, minimum_inputs};
 pub use decompose::{DecompositionRow, decompose};
 pub use error::MeasureError;
+pub use left_out::{LeftOut, LeftOutRow, left_out};
 pub use matrix::{
     CheckVerdict, CheckerRuns, ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow,
     Origin, ScaledValue, majority,
@@ -51,7 +53,10 @@ pub use score::{
     family_scores, miss_patterns, rule_scores, score,
 };
 pub use stats::{Band, Distribution, bootstrap, distribution, percent};
-pub use suite::{BUDGETS, BudgetScore, Half, Suite, budget_scores, half_of, shipped_protocol, suites};
+pub use suite::{
+    BUDGET_CURVE, BUDGETS, BudgetScore, CurveRow, Half, Suite, budget_curve, budget_scores, half_of,
+    shipped_protocol, suites,
+};
 pub use summarise::{FailedBaseline, SummaryInput, own_caveats, summarise};
 pub use summary::{
     Environment, FamilyRow, MechanismRow, MissPattern, Pipeline, ProblemRow, ProtocolRow, RuleRow, Sanitizer,

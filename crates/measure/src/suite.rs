@@ -2,12 +2,65 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{CoverOptions, KillMatrix, Origin, Protocol, Scope, Tolerance, greedy_cover, percent};
+use crate::{
+    CoverOptions, KillMatrix, Origin, Protocol, Scope, Tolerance, best_cover, greedy_cover, percent,
+};
 
 /// The budgets of tables, in inputs a problem.
 pub const BUDGETS: [u32; 4] = [1, 2, 3, 5];
+
+/// The budgets of the curve beside them.
+pub const BUDGET_CURVE: [u32; 6] = [1, 2, 3, 4, 5, 6];
+
+/// One budget of the curve: what greedy cover selects beside the best that any choice could.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurveRow {
+    /// Inputs a problem.
+    pub budget: u32,
+    /// Witnessed mutants.
+    pub witnessed: u64,
+    /// Killed by greedy cover.
+    pub greedy: u64,
+    /// Killed by the best choice found by branch and bound; where `proven` is below `problems`, more may be possible.
+    pub optimum: u64,
+    /// Problems where no other choice of inputs kills more, proven by an exhausted search.
+    pub proven: u64,
+    /// Problems with witnessed mutants.
+    pub problems: u64,
+}
+
+/// Greedy cover beside the optimum at each budget, on the full pool; `nodes` bounds the search of a problem and budget.
+pub fn budget_curve(
+    matrices: &[KillMatrix],
+    scope: &Scope,
+    tolerance: Tolerance,
+    budgets: &[u32],
+    nodes: u64,
+) -> Vec<CurveRow> {
+    let row = |&budget: &u32| {
+        let mut row = CurveRow { budget, witnessed: 0, greedy: 0, optimum: 0, proven: 0, problems: 0 };
+        for matrix in matrices {
+            let targets = scope.targets(matrix);
+            if targets.is_empty() {
+                continue;
+            }
+            let pool: Vec<usize> = (0..matrix.inputs.len()).collect();
+            let greedy = greedy_cover(matrix, &targets, &pool, tolerance, CoverOptions::up_to(budget));
+            let best = best_cover(matrix, &targets, &pool, tolerance, budget, nodes);
+            row.problems += 1;
+            row.witnessed += targets.len() as u64;
+            row.greedy += greedy.total();
+            row.optimum += best.killed;
+            row.proven += u64::from(best.proven);
+        }
+        row
+    };
+    budgets.iter().map(row).collect()
+}
 
 /// The halves of a held-out split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

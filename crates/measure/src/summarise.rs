@@ -7,9 +7,10 @@ use crate::summary::{
     Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,
 };
 use crate::{
-    BUDGETS, Half, KillMatrix, MeasureError, Mechanism, Protocol, ProtocolScore, Published, RuleInfo, Scope,
-    Survivor, Tolerance, bootstrap, budget_scores, classify, decompose, distribution, family_scores, half_of,
-    minimum_inputs, miss_patterns, most_surprising, percent, published, rule_scores, score, survivors,
+    BUDGET_CURVE, BUDGETS, Half, KillMatrix, MeasureError, Mechanism, Protocol, ProtocolScore, Published,
+    RuleInfo, Scope, Survivor, Tolerance, bootstrap, budget_curve, budget_scores, classify, decompose,
+    distribution, family_scores, half_of, left_out, minimum_inputs, miss_patterns, most_surprising, percent,
+    published, rule_scores, score, survivors,
 };
 
 /// The protocol that the checker paper calls the official check.
@@ -141,6 +142,8 @@ pub fn summarise(input: SummaryInput<'_>) -> Result<Summary, MeasureError> {
                 mutants,
             })
             .collect(),
+        budget_curve: budget_curve(matrices, &Scope::Paper, Tolerance::PAPER, &BUDGET_CURVE, PROOF_NODES),
+        left_out: left_out(matrices, &Scope::Paper, Tolerance::PAPER, &BUDGET_CURVE),
         decomposition: decompose(
             &input.protocols[at],
             input.protocols,

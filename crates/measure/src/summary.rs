@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Band, DecompositionRow, Distribution, Mechanism};
+use crate::{Band, CurveRow, DecompositionRow, Distribution, LeftOut, Mechanism};
 
 /// What the run ran on; filled in by the caller.
 pub type Environment = serde_json::Map<String, serde_json::Value>;
@@ -41,6 +41,12 @@ pub struct Summary {
     pub mechanisms: Vec<MechanismRow>,
     /// How many witnessed mutants each set of protocols misses.
     pub miss_patterns: Vec<MissPattern>,
+    /// Greedy suites beside the best possible ones, by budget.
+    #[serde(default)]
+    pub budget_curve: Vec<CurveRow>,
+    /// Suites on what they were not selected on: a rule left out, a problem left out.
+    #[serde(default)]
+    pub left_out: LeftOut,
     /// How much of each protocol's gain over `official_protocol` is its inputs', and how much its tolerance's.
     #[serde(default)]
     pub decomposition: Vec<DecompositionRow>,

@@ -1,6 +1,6 @@
 //! The page for a browser: one file, no script, nothing loaded from anywhere.
 
-use assay_measure::{Mechanism, ProtocolRow, Tolerance, published};
+use assay_measure::{LeftOutRow, Mechanism, ProtocolRow, Tolerance, published};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -143,6 +143,19 @@ impl Bundle {
                 number(b.problems), format!("{:.1}%", b.low), format!("{:.1}%", b.median), format!("{:.1}%", b.high),
             ])).collect::<Vec<_>>(),
             "suites": suites,
+            "curve": s.budget_curve.iter().map(|r| {
+                let beside = |rows: &[LeftOutRow]| {
+                    percent(rows.iter().find(|l| l.budget == r.budget).and_then(|l| l.detected_percent))
+                };
+                json!([
+                    r.budget.to_string(),
+                    percent(assay_measure::percent(r.greedy, r.witnessed)),
+                    percent(assay_measure::percent(r.optimum, r.witnessed)),
+                    format!("{} of {}", number(r.proven), number(r.problems)),
+                    beside(&s.left_out.rules),
+                    beside(&s.left_out.problems),
+                ])
+            }).collect::<Vec<_>>(),
             "suite_inputs": s.statistics.suite_inputs_median.zip(s.statistics.suite_inputs_largest).map(|(m, l)| json!([number(m), number(l)])),
             "worst": s.worst_problem.as_ref().map(|w| json!({
                 "problem": w.problem, "name": w.name, "percent": percent(w.missed_percent), "why": w.why,

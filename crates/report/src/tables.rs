@@ -1,9 +1,9 @@
 //! The tables behind the first screen: what `assay report` prints after it.
 
-use assay_measure::DecompositionRow;
+use assay_measure::{DecompositionRow, LeftOutRow, Summary};
 
 use crate::Bundle;
-use crate::text::{Side, Table, clean, percent, points, tolerance, wrap};
+use crate::text::{Side, Table, clean, number, percent, points, tolerance, wrap};
 
 impl Bundle {
     /// Every table that the first screen has no room for, each with its title. No line is wider than `width`.
@@ -13,8 +13,50 @@ impl Bundle {
         if !self.summary.decomposition.is_empty() {
             out.push_str(&decomposition(&self.summary.decomposition, &self.summary.official_protocol, width));
         }
+        if !self.summary.budget_curve.is_empty() {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(&curve(&self.summary, width));
+        }
         out
     }
+}
+
+/// Suites by budget: greedy beside the best possible, and on rules and problems that they were not selected on.
+fn curve(s: &Summary, width: usize) -> String {
+    let mut out =
+        wrap("Suites: greedy cover beside the best possible, and on what was left out", width, "", "");
+    let mut t = Table::new(&[
+        ("Inputs", Side::Left),
+        ("greedy", Side::Right),
+        ("optimum", Side::Right),
+        ("proven", Side::Right),
+        ("rule left out", Side::Right),
+        ("problem left out", Side::Right),
+    ]);
+    for r in &s.budget_curve {
+        let beside = |rows: &[LeftOutRow]| {
+            percent(rows.iter().find(|l| l.budget == r.budget).and_then(|l| l.detected_percent))
+        };
+        t.row(vec![
+            r.budget.to_string(),
+            percent(assay_measure::percent(r.greedy, r.witnessed)),
+            percent(assay_measure::percent(r.optimum, r.witnessed)),
+            format!("{}/{}", number(r.proven), number(r.problems)),
+            beside(&s.left_out.rules),
+            beside(&s.left_out.problems),
+        ]);
+    }
+    out.push_str(&t.draw(width));
+    out.push_str(&wrap(
+        "Proven: problems where no other choice of inputs kills more. A rule left out: selected on every other rule's \
+         faults, scored on its own. A problem left out: kinds of input selected on all other problems.",
+        width,
+        "",
+        "",
+    ));
+    out
 }
 
 /// What is the inputs' and what the tolerance's.
