@@ -60,6 +60,6 @@ pub use suite::{
 pub use summarise::{FailedBaseline, SummaryInput, own_caveats, summarise};
 pub use summary::{
     Environment, FamilyRow, MechanismRow, MissPattern, Pipeline, ProblemRow, ProtocolRow, RuleRow, Sanitizer,
-    Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,
+    SanitizerFamily, Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,
 };
 pub use survivors::{Mechanism, Survivor, classify, most_surprising, survivors};

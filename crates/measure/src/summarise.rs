@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::summary::{
     Environment, FamilyRow, MechanismRow, MissPattern, Pipeline, ProblemRow, ProtocolRow, RuleRow, Sanitizer,
-    Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,
+    SanitizerFamily, Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,
 };
 use crate::{
     BUDGET_CURVE, BUDGETS, Half, KillMatrix, MeasureError, Mechanism, Protocol, ProtocolScore, Published,
@@ -124,6 +124,7 @@ pub fn summarise(input: SummaryInput<'_>) -> Result<Summary, MeasureError> {
         protocols: protocol_rows(input.protocols, &paper),
         suites: suite_rows(matrices, &Scope::Paper, Some(&published)),
         sanitizer: sanitizer(matrices, official),
+        sanitizer_families: sanitizer_families(matrices, official, &paper),
         timing: input.timing,
         environment: input.environment,
         headline_protocol: first.name.clone(),
@@ -282,6 +283,34 @@ fn sanitizer(matrices: &[KillMatrix], official: &ProtocolScore) -> Sanitizer {
         }
     }
     s
+}
+
+fn sanitizer_families(
+    matrices: &[KillMatrix],
+    official: &ProtocolScore,
+    scores: &[ProtocolScore],
+) -> Vec<SanitizerFamily> {
+    let families = crate::FAMILIES.iter().filter(|f| Scope::Paper.admits(f));
+    let mut rows: Vec<SanitizerFamily> =
+        families.map(|f| SanitizerFamily { family: (*f).to_owned(), ..SanitizerFamily::default() }).collect();
+    for (at, matrix) in matrices.iter().enumerate().filter(|(_, m)| !m.unrefereeable) {
+        for (m, mutant) in matrix.mutants.iter().enumerate() {
+            let Some(row) = rows.iter_mut().find(|r| r.family == mutant.family) else { continue };
+            row.witnessed += u64::from(mutant.witnessed);
+            if !mutant.flagged {
+                continue;
+            }
+            if !mutant.witnessed {
+                row.flagged_not_witnessed += 1;
+                continue;
+            }
+            let detects = |s: &ProtocolScore| s.problems[at].detected[m];
+            row.detected += 1;
+            row.missed_by_official += u64::from(!detects(official));
+            row.alone += u64::from(!scores.iter().any(detects));
+        }
+    }
+    rows
 }
 
 fn problem_rows(

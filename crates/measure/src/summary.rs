@@ -41,6 +41,9 @@ pub struct Summary {
     pub mechanisms: Vec<MechanismRow>,
     /// How many witnessed mutants each set of protocols misses.
     pub miss_patterns: Vec<MissPattern>,
+    /// The sanitizer as a protocol, by family.
+    #[serde(default)]
+    pub sanitizer_families: Vec<SanitizerFamily>,
     /// Greedy suites beside the best possible ones, by budget.
     #[serde(default)]
     pub budget_curve: Vec<CurveRow>,
@@ -203,6 +206,24 @@ pub struct Sanitizer {
     pub flagged_and_not_witnessed: u64,
     /// Witnessed mutants without a finding.
     pub witnessed_and_not_flagged: u64,
+}
+
+/// The sanitizer as a protocol of its own, over the mutants of one family in refereeable problems.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SanitizerFamily {
+    /// The family.
+    pub family: String,
+    /// Witnessed mutants.
+    pub witnessed: u64,
+    /// Those of them with a finding that the baseline does not have: what the sanitizer detects as a protocol.
+    pub detected: u64,
+    /// Witnessed ones that it detects and the official protocol misses.
+    pub missed_by_official: u64,
+    /// Witnessed ones that it detects and every protocol scored misses.
+    pub alone: u64,
+    /// Distinct ones that it flags and no input was found to show.
+    pub flagged_not_witnessed: u64,
 }
 
 /// Times and rates.

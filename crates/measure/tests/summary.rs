@@ -291,3 +291,33 @@ fn inputs_that_make_no_summary_are_refused() {
     bad[1].filtered.generated = 0;
     assert!(matches!(summarise(input(&bad, &protocols)), Err(MeasureError::Matrix { .. })));
 }
+
+#[test]
+fn the_sanitizer_is_scored_as_a_protocol_by_family() {
+    let recipes = ["official#0", "official#1"];
+    let m = matrix(
+        1,
+        &recipes,
+        &[
+            ("a", "boundary", "wf", "K."),
+            // Flagged, witnessed by an input that no protocol here asks.
+            ("b", "boundary", "wf", "-K"),
+            ("c", "boundary", "w", "K."),
+            ("d", "synchronisation", "f", ".."),
+            ("e", "width", "wf", ".."),
+        ],
+    );
+    let text = "name = \"one\"\ninputs = [\"official#0\"]\natol = 1e-2\nrtol = 1e-2\n";
+    let protocols = [Protocol::parse(text, "one").unwrap()];
+    let s = summarise(input(&[m], &protocols)).unwrap();
+    let rows: Vec<(&str, [u64; 5])> = s
+        .sanitizer_families
+        .iter()
+        .map(|r| {
+            let counts = [r.witnessed, r.detected, r.missed_by_official, r.alone, r.flagged_not_witnessed];
+            (r.family.as_str(), counts)
+        })
+        .filter(|(_, counts)| counts.iter().any(|&n| n > 0))
+        .collect();
+    assert_eq!(rows, [("boundary", [3, 2, 1, 1, 0]), ("synchronisation", [0, 0, 0, 0, 1])]);
+}

@@ -19,8 +19,45 @@ impl Bundle {
             }
             out.push_str(&curve(&self.summary, width));
         }
+        if self.summary.sanitizer_families.iter().any(|r| r.witnessed > 0) {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(&sanitizer(&self.summary, width));
+        }
         out
     }
+}
+
+/// The sanitizer beside the protocols, by family.
+fn sanitizer(s: &Summary, width: usize) -> String {
+    let mut out = wrap("The sanitizer as a protocol", width, "", "");
+    let mut t = Table::new(&[
+        ("Family", Side::Left),
+        ("faults", Side::Right),
+        ("detected", Side::Right),
+        ("official misses", Side::Right),
+        ("all miss", Side::Right),
+        ("no witness", Side::Right),
+    ]);
+    for r in s.sanitizer_families.iter().filter(|r| r.witnessed + r.flagged_not_witnessed > 0) {
+        t.row(vec![
+            r.family.clone(),
+            number(r.witnessed),
+            percent(assay_measure::percent(r.detected, r.witnessed)),
+            number(r.missed_by_official),
+            number(r.alone),
+            number(r.flagged_not_witnessed),
+        ]);
+    }
+    out.push_str(&t.draw(width));
+    let note = format!(
+        "Detected: witnessed faults with a finding; of them, those that {} misses and those that every protocol above \
+         misses. No witness: flagged, but no input shows a wrong value.",
+        s.official_protocol
+    );
+    out.push_str(&wrap(&clean(&note), width, "", ""));
+    out
 }
 
 /// Suites by budget: greedy beside the best possible, and on rules and problems that they were not selected on.
