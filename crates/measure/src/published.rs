@@ -95,6 +95,8 @@ pub struct PublishedOfficial {
     pub band_at_ten_problems: [f64; 2],
     /// Missed share of the median problem.
     pub median_problem_missed_percent: f64,
+    /// Distinct mutants that survive, in percent of the distinct.
+    pub distinct_surviving_percent: f64,
 }
 
 /// The protocol audit.
@@ -107,6 +109,8 @@ pub struct PublishedProtocols {
     pub witnessed: u64,
     /// Its problems.
     pub problems: u64,
+    /// Mutants that every baseline misses and only the targeted suite detects.
+    pub only_targeted: u64,
     /// One row a protocol.
     pub rows: Vec<PublishedProtocol>,
 }

@@ -1,8 +1,9 @@
 //! The tables behind the first screen: what `assay report` prints after it.
 
-use assay_measure::{DecompositionRow, LeftOutRow, Summary};
+use assay_measure::{DecompositionRow, LeftOutRow, Published, Summary, published};
 
 use crate::Bundle;
+use crate::page::is_official;
 use crate::text::{Side, Table, clean, number, percent, points, tolerance, wrap};
 
 impl Bundle {
@@ -10,6 +11,11 @@ impl Bundle {
     pub fn tables(&self, width: usize) -> String {
         let width = width.max(40);
         let mut out = String::new();
+        // A test of `assay_measure` excludes that the shipped figures cannot be read.
+        if let Some(figures) = published().ok().filter(|_| is_official(&self.summary.headline_protocol)) {
+            out.push_str(&paper(&self.summary, &figures, width));
+            out.push('\n');
+        }
         if !self.summary.decomposition.is_empty() {
             out.push_str(&decomposition(&self.summary.decomposition, &self.summary.official_protocol, width));
         }
@@ -27,6 +33,92 @@ impl Bundle {
         }
         out
     }
+}
+
+/// The baselines of the checker paper's protocol audit.
+const BASELINES: [&str; 4] = ["kernelbench-2025", "kbv-inputs", "kbv", "ci-fuzz"];
+
+/// Mutants that every baseline misses and the targeted inputs detect; none where one of them was not scored.
+fn only_targeted(s: &Summary) -> Option<u64> {
+    let scored = |name: &str| s.protocols.iter().any(|p| p.name == name);
+    if !BASELINES.iter().all(|b| scored(b)) || !scored("targeted-all") {
+        return None;
+    }
+    let missed = |by: &[String], name: &str| by.iter().any(|p| p == name);
+    let rows = s.miss_patterns.iter().filter(|row| {
+        BASELINES.iter().all(|b| missed(&row.missed_by, b)) && !missed(&row.missed_by, "targeted-all")
+    });
+    Some(rows.map(|row| row.mutants).sum())
+}
+
+/// The checker paper's figures of levels 1 and 2 that stand in no other table, beside ours.
+fn paper(s: &Summary, figures: &Published, width: usize) -> String {
+    let mut out = wrap("The checker paper's figures, measured and published", width, "", "");
+    let mut t = Table::new(&[("Figure", Side::Left), ("measured", Side::Right), ("published", Side::Right)]);
+    let (p, theirs) = (&s.pipeline, &figures.pipeline);
+    let mut row = |what: &str, ours: String, published: String| t.row(vec![what.to_owned(), ours, published]);
+    for (what, ours, published) in [
+        ("problems", p.problems, theirs.problems),
+        ("mutants generated", p.generated, theirs.generated),
+        ("not compiling", p.noncompiling, theirs.noncompiling),
+        ("duplicate image", p.duplicate_image, theirs.duplicate_image),
+        ("equivalent", p.equivalent, theirs.equivalent),
+        ("distinct", p.distinct, theirs.distinct),
+        ("witnessed", p.witnessed, theirs.witnessed),
+    ] {
+        row(what, number(ours), number(published));
+    }
+    let st = &s.statistics;
+    row("missed of the witnessed", percent(st.missed_percent), percent(Some(theirs.missed_percent)));
+    row(
+        "surviving of the distinct",
+        percent(st.distinct_surviving_percent),
+        percent(Some(figures.official.distinct_surviving_percent)),
+    );
+    row(
+        "missed, median problem",
+        percent(st.per_problem.map(|d| d.median)),
+        percent(Some(figures.official.median_problem_missed_percent)),
+    );
+    row(
+        "problems that miss 40% or more",
+        number(
+            s.problems.iter().filter(|r| r.witnessed > 0 && r.missed * 10 >= r.witnessed * 4).count() as u64
+        ),
+        "–".to_owned(),
+    );
+    let band = |low: f64, high: f64| format!("{low:.1}–{high:.1}%");
+    let [low, high] = figures.official.band_at_ten_problems;
+    let ten = st.bands.iter().find(|b| b.problems == 10);
+    row(
+        "90% band at ten problems",
+        ten.map_or_else(|| "–".to_owned(), |b| band(b.low, b.high)),
+        band(low, high),
+    );
+    row(
+        "official check on the held-out half",
+        percent(st.held_out_detected_percent),
+        percent(Some(figures.suites.official_held_out)),
+    );
+    let inputs = |median: u64, largest: u64| format!("{median} (at most {largest})");
+    row(
+        "inputs for every fault, median problem",
+        st.suite_inputs_median
+            .zip(st.suite_inputs_largest)
+            .map_or_else(|| "–".to_owned(), |(m, l)| inputs(m, l)),
+        inputs(figures.suites.median_inputs, figures.suites.largest_inputs),
+    );
+    let seen = |n: Option<u64>, of: u64| {
+        n.map_or_else(|| "–".to_owned(), |n| format!("{} of {}", number(n), number(of)))
+    };
+    let witnessed = s.protocols.first().map_or(0, |p| p.witnessed);
+    row(
+        "missed by every baseline, not by targeted",
+        seen(only_targeted(s), witnessed),
+        seen(Some(figures.protocols.only_targeted), figures.protocols.witnessed),
+    );
+    out.push_str(&t.draw(width));
+    out
 }
 
 /// The sanitizer beside the protocols, by family.
