@@ -441,7 +441,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
         Ok(())
     }
 
-    /// Puts the registers that run `to` expects in variables there.
+    /// Puts the registers that run `to` expects in variables there, and in the frame those that it expects in the frame.
     fn edge(&mut self, to: usize) {
         let flow = self.flow;
         let at = flow.runs[to].start;
@@ -449,8 +449,14 @@ impl<'a, 'b> Emitter<'a, 'b> {
             if let Some(c) = self.current[r] {
                 self.define(r, c);
             } else if !self.held.away.has(r) {
-                let c = self.load(r);
+                let c = self.get(r);
                 self.define(r, c);
+            }
+        }
+        for r in flow.live[at].and(&self.held.away).iter() {
+            if !flow.held[to].away.has(r) {
+                let c = self.get(r);
+                self.store_base(r, c);
             }
         }
     }

@@ -218,32 +218,77 @@ impl Flow {
                 is_entry[b] = false;
             }
         }
-        let mut held = vec![Held::new(regs); runs.len()];
+        let mut kept = vec![Set::new(regs); runs.len()];
+        let mut held;
+        // A register that comes into a loop in variables, but is in the frame when the loop comes round (it waited at a
+        // barrier), goes to the frame before the loop: it would be loaded and stored each time for nothing.
         loop {
-            let mut changed = false;
+            held = where_held(source, spreads, handled, &runs, &run_of, &kept);
+            let mut more = false;
             for b in 0..runs.len() {
-                let mut h = held[b].clone();
-                let run = &runs[b];
-                for (k, handled) in handled.iter().enumerate().take(run.end).skip(run.start) {
-                    step(&mut h, source, k, *handled);
+                let back: Vec<usize> = (b..runs.len()).filter(|a| runs[*a].next.contains(&b)).collect();
+                if back.is_empty() {
+                    continue;
                 }
-                for s in &run.next {
-                    changed |= held[*s].union(&h);
+                let mut comes = Set::new(regs);
+                for a in back {
+                    comes.union(&after(&held[a], source, &runs[a], handled).away);
                 }
-                if matches!(source.ins[run.end - 1].what, What::Barrier { .. }) && run.end < run_of.len() {
-                    // Bases stay in the frame; everything else is stored whole.
-                    let mut kept = Held::new(regs);
-                    for r in h.partial.iter().filter(|r| spreads.of[*r].is_affine()) {
-                        kept.partial.insert(r);
-                    }
-                    changed |= held[run_of[run.end]].union(&kept);
+                for r in held[b].away.iter().filter(|r| !comes.has(*r)) {
+                    kept[b].insert(r);
+                    more = true;
                 }
             }
-            if !changed {
+            if !more {
                 break;
             }
         }
         Flow { runs, run_of, live, is_entry, held }
+    }
+}
+
+/// What the frame holds behind a run.
+fn after(before: &Held, source: &Source, run: &Run, handled: &[bool]) -> Held {
+    let mut h = before.clone();
+    for (k, handled) in handled.iter().enumerate().take(run.end).skip(run.start) {
+        step(&mut h, source, k, *handled);
+    }
+    h
+}
+
+/// What the frame holds at the start of each run, where `kept` says what it has to hold.
+fn where_held(
+    source: &Source,
+    spreads: &Spreads,
+    handled: &[bool],
+    runs: &[Run],
+    run_of: &[usize],
+    kept: &[Set],
+) -> Vec<Held> {
+    let regs = source.regs.len();
+    let mut held = vec![Held::new(regs); runs.len()];
+    loop {
+        let mut changed = false;
+        for b in 0..runs.len() {
+            let run = &runs[b];
+            let h = after(&held[b], source, run, handled);
+            for s in &run.next {
+                let mut h = h.clone();
+                kept[*s].iter().for_each(|r| h.away.remove(r));
+                changed |= held[*s].union(&h);
+            }
+            if matches!(source.ins[run.end - 1].what, What::Barrier { .. }) && run.end < run_of.len() {
+                // Bases stay in the frame; everything else is stored whole.
+                let mut bases = Held::new(regs);
+                for r in h.partial.iter().filter(|r| spreads.of[*r].is_affine()) {
+                    bases.partial.insert(r);
+                }
+                changed |= held[run_of[run.end]].union(&bases);
+            }
+        }
+        if !changed {
+            return held;
+        }
     }
 }
 
