@@ -10,6 +10,7 @@
 //! checked against the table entry, the shared or the local length before a pointer is formed.
 
 use crate::code::Cold;
+use crate::cpu::{Simd, Wide};
 use crate::jit::Compiled;
 use crate::memory::TableEntry;
 use crate::sanitize::shadow::View;
@@ -159,7 +160,13 @@ pub(crate) struct Warp {
     pub(crate) expect: *const Decoded,
     /// How well each entry has done in this launch, see [`crate::jit`].
     pub(crate) credit: *mut i32,
+    /// Host addresses of compiled code's last global loads, and of those a turn before.
+    pub(crate) loaded: [u64; AHEAD],
+    pub(crate) earlier: [u64; AHEAD],
 }
+
+/// Places of compiled code whose next loads are asked for ahead of time.
+pub(crate) const AHEAD: usize = 8;
 
 /// See [`Warp::phase`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +215,8 @@ impl Warp {
             jit: std::ptr::null(),
             expect: std::ptr::null(),
             credit: std::ptr::null_mut(),
+            loaded: [0; AHEAD],
+            earlier: [0; AHEAD],
         }
     }
 
@@ -267,6 +276,17 @@ impl Warp {
     pub(crate) fn count_through(&mut self, d: &Decoded) {
         let n = (std::ptr::from_ref(d) as usize).wrapping_sub(self.mark as usize) / size_of::<Decoded>();
         self.fuel -= n as i64 + 1;
+    }
+
+    /// Asks for what the next turn's loads of compiled code are likely to read: as far on as the last were from those
+    /// before. `sites` is at most [`AHEAD`].
+    #[inline(always)]
+    pub(crate) fn prefetch(&mut self, sites: u32) {
+        for k in 0..(sites as usize).min(AHEAD) {
+            let (now, before) = (self.loaded[k], self.earlier[k]);
+            self.earlier[k] = now;
+            Wide::prefetch(now.wrapping_add(now.wrapping_sub(before)) as *const u8);
+        }
     }
 
     /// Jumps from `d` to `target` (both of one function), counting; a backward jump may end the turn.

@@ -104,7 +104,8 @@ pub(crate) fn chains(
         }
         if steps.len() >= 2 {
             let most = steps.iter().fold((0, 0), |m, s| (m.0.max(s.0), m.1.max(s.1)));
-            let op = ChainOp { steps, most, cached: (a.3, b.3), len: (at - k) as u32 };
+            let sums = (first.addend, dest);
+            let op = ChainOp { steps, most, cached: (a.3, b.3), len: (at - k) as u32, sums };
             out.insert(k, Chain { bases: (a.0, b.0), classes: (a.2, b.2), addend: first.addend, dest, op });
             k = at;
         } else {

@@ -10,7 +10,8 @@
 //! [`Rider::entry`]. Under detectors there are no convoys: those want to see every barrier.
 
 use super::Exec;
-use super::state::{Fragment, State};
+use super::state::{Block, Fragment, State, WarpState};
+use super::{BLOCK_COST, quantum};
 use crate::code::Cold;
 use crate::jit::{Compiled, ExitKind, land};
 use crate::options::Schedule;
@@ -131,64 +132,98 @@ impl Exec<'_> {
         }
     }
 
-    /// One turn of a warp of a convoy; false if it waits.
-    pub(super) fn convoy_turn(&mut self, slot: usize, wi: usize) -> bool {
-        let quantum = self.quantum();
+    /// Turns of a convoy's warps from the `from`-th in order on, up to one that goes on in the interpreter. Gives the number
+    /// of the next warp's turn, and whether any ran; something may have stopped the launch, the block or the convoy.
+    pub(super) fn convoy_turns(&mut self, slot: usize, from: usize) -> (usize, bool) {
+        // SAFETY: the launch holds the `Arc` to its end.
+        let jit: Option<&Compiled> = self.jit.as_ref().map(|jit| unsafe { &*std::sync::Arc::as_ptr(jit) });
+        // As in `spend`; no block starts meanwhile.
+        let limit = self.budget.saturating_sub(self.next_block.saturating_mul(BLOCK_COST));
+        let schedule = self.options.schedule;
+        let Block { convoy, warps, order, .. } = &mut self.blocks[slot];
+        let mut ran = false;
+        for (k, wi) in order.iter().enumerate().skip(from) {
+            let wi = *wi as usize;
+            let quantum = quantum(schedule, &mut self.rng);
+            let rider = &mut convoy.riders[wi];
+            if rider.waits {
+                (rider.stale, rider.yields) = (0, 0);
+                continue;
+            }
+            ran = true;
+            let w = &mut warps[wi].w;
+            w.fuel = quantum;
+            w.paused = false;
+            let slow = loop {
+                let rider = &mut convoy.riders[wi];
+                let w = &mut warps[wi].w;
+                let (Some(jit), true) = (jit, rider.entry != u32::MAX) else { break Some(None) };
+                self.now += 1;
+                rider.ran = self.now;
+                // SAFETY: the convoy keeps the entry's frame current, and its registers as compiled code left them.
+                let exit = unsafe { jit.run(w, rider.entry) };
+                let x = &jit.exits[exit as usize];
+                match x.kind {
+                    ExitKind::Barrier(id)
+                        if x.entry != u32::MAX && (convoy.waiting == 0 || convoy.barrier == id) =>
+                    {
+                        w.fuel -= i64::from(x.count) + 1;
+                        (rider.entry, rider.at) = (x.entry, x.at);
+                        w.prefetch(x.ahead);
+                        if !convoy.arrives(warps, wi, id) {
+                            break None;
+                        }
+                    }
+                    ExitKind::Turn if x.entry != u32::MAX => {
+                        w.fuel -= i64::from(x.count);
+                        (rider.entry, rider.at) = (x.entry, x.at);
+                        break None;
+                    }
+                    _ => break Some(Some(exit)),
+                }
+            };
+            if let Some(exit) = slow {
+                self.interpret(slot, wi, quantum, exit);
+                return (k + 1, true);
+            }
+            let used = end_turn(&mut convoy.riders[wi], &mut warps[wi].w, quantum);
+            self.executed = self.executed.saturating_add(used);
+            if self.executed > limit {
+                self.spend(0);
+                return (k + 1, true);
+            }
+        }
+        (usize::MAX, ran)
+    }
+
+    /// The rest of a turn, after `exit` from compiled code or where the warp stands.
+    #[inline(never)]
+    fn interpret(&mut self, slot: usize, wi: usize, quantum: i64, exit: Option<u32>) {
         // SAFETY: the launch holds the `Arc` to its end.
         let jit: Option<&Compiled> = self.jit.as_ref().map(|jit| unsafe { &*std::sync::Arc::as_ptr(jit) });
         let block = &mut self.blocks[slot];
-        let all = block.convoy.riders.len() as u32;
-        let rider = &mut block.convoy.riders[wi];
-        if rider.waits {
-            (rider.stale, rider.yields) = (0, 0);
-            return false;
+        let mut event = None;
+        if let Some(exit) = exit {
+            let w = &mut block.warps[wi].w;
+            // SAFETY: just after compiled code gave `exit`; what `land` gives is an instruction of the list.
+            unsafe {
+                let to = land(w, exit);
+                let at = if to.is_null() { w.at } else { to };
+                if at > w.mark {
+                    w.count_through(&*at.sub(1));
+                }
+                w.mark = at;
+                block.convoy.riders[wi].at = at.offset_from(w.code) as u32;
+                event = to.is_null().then_some(w.event);
+            }
         }
-        let w = &mut block.warps[wi].w;
-        w.fuel = quantum;
-        w.paused = false;
         loop {
             self.now += 1;
             let w = &mut block.warps[wi].w;
             let rider = &mut block.convoy.riders[wi];
             rider.ran = self.now;
             let mut pc = rider.at;
-            let mut event = None;
-            // The barrier at which it is, and the entry behind it.
-            let mut arrived = None;
-            if let Some(jit) = jit
-                && rider.entry != u32::MAX
-            {
-                // SAFETY: the convoy keeps the entry's frame current, and its registers as compiled code left them.
-                let exit = unsafe { jit.run(w, rider.entry) };
-                let x = &jit.exits[exit as usize];
-                match x.kind {
-                    ExitKind::Barrier(id)
-                        if x.entry != u32::MAX
-                            && (block.convoy.waiting == 0 || block.convoy.barrier == id) =>
-                    {
-                        w.fuel -= i64::from(x.count);
-                        (rider.at, arrived) = (x.at, Some((id, x.entry)));
-                    }
-                    ExitKind::Turn if x.entry != u32::MAX => {
-                        w.fuel -= i64::from(x.count);
-                        (rider.entry, rider.at) = (x.entry, x.at);
-                        break;
-                    }
-                    // SAFETY: just after compiled code gave `exit`; what `land` gives is an instruction of the list.
-                    _ => unsafe {
-                        let to = land(w, exit);
-                        let at = if to.is_null() { w.at } else { to };
-                        if at > w.mark {
-                            w.count_through(&*at.sub(1));
-                        }
-                        w.mark = at;
-                        pc = at.offset_from(w.code) as u32;
-                        event = to.is_null().then_some(w.event);
-                    },
-                }
-            }
-            let mut ended = false;
-            while arrived.is_none() {
+            let happened = loop {
                 let happened = match event.take() {
                     Some(e) => e,
                     // SAFETY: `pc` is an instruction of the entry, whose frame is current; the pointers in `w` were set
@@ -198,65 +233,36 @@ impl Exec<'_> {
                 // SAFETY: `at` points into the same code.
                 let at = unsafe { w.at.offset_from(w.code) } as u32;
                 rider.at = at;
-                match happened {
-                    Event::Yield => {
-                        let jitter = w.fuel > 0
-                            && self.options.schedule == Schedule::Hardware
-                            && self.rng.next() & 31 == 0;
-                        if jitter {
-                            pc = at;
-                            continue;
-                        }
-                        rider.entry = entry_of(jit, w, at);
-                        ended = true;
-                        break;
-                    }
-                    Event::Barrier => {
-                        // SAFETY: `at` is an instruction of `control::barrier`, with the number in `e`.
-                        let id = unsafe { (*w.at).e } as u8;
-                        if block.convoy.waiting == 0 || block.convoy.barrier == id {
-                            arrived = Some((id, entry_of(jit, w, at + 1)));
-                            break;
-                        }
-                    }
-                    _ => {}
+                let jitter = happened == Event::Yield
+                    && w.fuel > 0
+                    && self.options.schedule == Schedule::Hardware
+                    && self.rng.next() & 31 == 0;
+                if !jitter {
+                    break happened;
                 }
+                pc = at;
+            };
+            if happened == Event::Yield {
+                rider.entry = entry_of(jit, w, rider.at);
+                break;
+            }
+            // SAFETY: `at` is an instruction, of `control::barrier` with the number in `e` if it is a barrier.
+            let id = unsafe { (*w.at).e } as u8;
+            if happened != Event::Barrier || block.convoy.waiting > 0 && block.convoy.barrier != id {
                 // Anything else, or a second barrier beside the first.
                 rider.entry = u32::MAX;
                 self.dissolve(slot);
-                return self.turn_from(slot, wi, quantum, true, Some(happened));
+                self.turn_from(slot, wi, quantum, true, Some(happened));
+                return;
             }
-            if ended {
-                break;
-            }
-            let Some((id, entry)) = arrived else { break };
             w.fuel -= 1;
-            (rider.entry, rider.waits) = (entry, true);
-            block.convoy.barrier = id;
-            block.convoy.waiting += 1;
-            let out = w.fuel <= 0;
-            if block.convoy.waiting < all {
-                break;
-            }
-            block.convoy.waiting = 0;
-            for (r, ws) in block.convoy.riders.iter_mut().zip(&mut block.warps) {
-                r.waits = false;
-                (r.stale, r.yields) = (0, 0);
-                r.at += 1;
-                ws.w.phase = Phase::Fresh;
-            }
-            if out {
+            rider.entry = entry_of(jit, w, rider.at + 1);
+            if !block.convoy.arrives(&mut block.warps, wi, id) {
                 break;
             }
         }
-        let w = &mut block.warps[wi].w;
-        let rider = &mut block.convoy.riders[wi];
-        let used = (quantum - w.fuel).max(0) as u64;
-        rider.stale = if w.fuel <= 0 || w.paused { rider.stale + 1 } else { 0 };
-        rider.yields = 0;
-        w.clock = w.clock.wrapping_add(used);
+        let used = end_turn(&mut block.convoy.riders[wi], &mut block.warps[wi].w, quantum);
         self.spend(used);
-        true
     }
 
     /// Gives every warp its fragment back.
@@ -291,6 +297,37 @@ impl Exec<'_> {
         block.convoy.riders.clear();
         block.convoy.waiting = 0;
     }
+}
+
+impl Convoy {
+    /// A rider is at a barrier; true if it goes on in this turn, since all others wait there and it has fuel.
+    #[inline(always)]
+    fn arrives(&mut self, warps: &mut [WarpState], wi: usize, id: u8) -> bool {
+        self.riders[wi].waits = true;
+        self.barrier = id;
+        self.waiting += 1;
+        if (self.waiting as usize) < self.riders.len() {
+            return false;
+        }
+        self.waiting = 0;
+        for (r, ws) in self.riders.iter_mut().zip(warps.iter_mut()) {
+            r.waits = false;
+            (r.stale, r.yields) = (0, 0);
+            r.at += 1;
+            ws.w.phase = Phase::Fresh;
+        }
+        warps[wi].w.fuel > 0
+    }
+}
+
+/// What the end of a turn leaves in a warp and its rider. Gives the instructions of the turn.
+#[inline(always)]
+fn end_turn(rider: &mut Rider, w: &mut Warp, quantum: i64) -> u64 {
+    let used = (quantum - w.fuel).max(0) as u64;
+    rider.stale = if w.fuel <= 0 || w.paused { rider.stale + 1 } else { 0 };
+    rider.yields = 0;
+    w.clock = w.clock.wrapping_add(used);
+    used
 }
 
 /// The entry of compiled code at an instruction, if the warp's frame is as compiled code left it there.

@@ -287,18 +287,20 @@ impl Exec<'_> {
         }
         for _ in 0..ROUNDS {
             let mut ran = false;
-            let mut contended = false;
             if self.options.schedule == Schedule::Shuffled {
                 self.rng.shuffle(&mut self.blocks[slot].order);
             }
-            for k in 0..self.blocks[slot].order.len() {
-                let wi = self.blocks[slot].order[k] as usize;
-                ran |= if self.blocks[slot].convoy.riders.is_empty() {
-                    self.turn(slot, wi)
+            let mut k = 0;
+            while k < self.blocks[slot].order.len() {
+                if self.blocks[slot].convoy.riders.is_empty() {
+                    let wi = self.blocks[slot].order[k] as usize;
+                    ran |= self.turn(slot, wi);
+                    k += 1;
                 } else {
-                    self.convoy_turn(slot, wi)
-                };
-                contended |= self.blocks[slot].warps[wi].w.contended;
+                    let (next, some) = self.convoy_turns(slot, k);
+                    ran |= some;
+                    k = next;
+                }
                 if self.stop.is_some() {
                     return;
                 }
@@ -306,6 +308,7 @@ impl Exec<'_> {
                     return;
                 }
             }
+            let contended = self.blocks[slot].warps.iter().any(|ws| ws.w.contended);
             if !self.blocks[slot].convoy.riders.is_empty() {
                 if contended {
                     return;
@@ -408,20 +411,10 @@ impl Exec<'_> {
         if self.blocks[slot].warps[wi].fragments.is_empty() {
             return false;
         }
-        let quantum = self.quantum();
+        let quantum = quantum(self.options.schedule, &mut self.rng);
         self.blocks[slot].warps[wi].w.fuel = quantum;
         self.blocks[slot].warps[wi].w.paused = false;
         self.turn_from(slot, wi, quantum, false, None)
-    }
-
-    /// Fuel of a turn.
-    #[inline(always)]
-    fn quantum(&mut self) -> i64 {
-        match self.options.schedule {
-            Schedule::Hardware => TURN + (self.rng.next() & 63) as i64,
-            Schedule::RunAhead => TURN_AHEAD,
-            Schedule::Shuffled => 1 + self.rng.below(64) as i64,
-        }
     }
 
     /// The rest of a turn. `begun`: its only fragment is in the middle of it, at its program counter or with `event`.
@@ -712,6 +705,16 @@ impl Exec<'_> {
         }
         self.complete_barriers(slot);
         if self.blocks[slot].active { Step::Repick } else { Step::Ended }
+    }
+}
+
+/// Fuel of a turn.
+#[inline(always)]
+fn quantum(schedule: Schedule, rng: &mut Rng) -> i64 {
+    match schedule {
+        Schedule::Hardware => TURN + (rng.next() & 63) as i64,
+        Schedule::RunAhead => TURN_AHEAD,
+        Schedule::Shuffled => 1 + rng.below(64) as i64,
     }
 }
 

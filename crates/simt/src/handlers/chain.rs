@@ -25,6 +25,8 @@ pub(crate) struct ChainOp {
     pub(crate) cached: (bool, bool),
     /// Instructions that it stands for.
     pub(crate) len: u32,
+    /// The registers of the sum before and after, by their offsets in the frame.
+    pub(crate) sums: (u32, u32),
 }
 
 /// Class of the register at `base` for words, without offset.
@@ -62,13 +64,29 @@ fn canonical(sum: &[f32; HALF]) -> [u32; HALF] {
     r
 }
 
+/// One step of a half-warp.
+#[inline(always)]
+unsafe fn one<S: Simd, const A: bool, const B: bool>(
+    sum: [f32; HALF],
+    a: *const u8,
+    b: *const u8,
+) -> [f32; HALF] {
+    // SAFETY: the caller checked both ranges.
+    let (u, v) = unsafe { (words::<A>(a), words::<B>(b)) };
+    let mut r = sum;
+    for k in 0..HALF {
+        r[k] = fma32::<S>(u[k], v[k], r[k]);
+    }
+    r
+}
+
 /// All steps of both half-warps side by side: each sum waits for its last addition, so four vectors in flight are
 /// better than two.
 #[inline(always)]
 unsafe fn products<S: Simd, const A: bool, const B: bool>(
     acc: *const f32,
     out: *mut u32,
-    steps: &[(u32, u32, bool)],
+    op: &ChainOp,
     a: [*const u8; 2],
     b: [*const u8; 2],
 ) {
@@ -76,19 +94,104 @@ unsafe fn products<S: Simd, const A: bool, const B: bool>(
     unsafe {
         let mut low: [f32; HALF] = *acc.cast();
         let mut high: [f32; HALF] = *acc.add(HALF).cast();
-        for (x, y, _) in steps {
+        for (x, y, _) in &op.steps {
             let (x, y) = (*x as usize, *y as usize);
-            let (u, v) = (words::<A>(a[0].add(x)), words::<B>(b[0].add(y)));
-            for k in 0..HALF {
-                low[k] = fma32::<S>(u[k], v[k], low[k]);
-            }
-            let (u, v) = (words::<A>(a[1].add(x)), words::<B>(b[1].add(y)));
-            for k in 0..HALF {
-                high[k] = fma32::<S>(u[k], v[k], high[k]);
-            }
+            low = one::<S, A, B>(low, a[0].wrapping_add(x), b[0].wrapping_add(y));
+            high = one::<S, A, B>(high, a[1].wrapping_add(x), b[1].wrapping_add(y));
         }
         *out.cast() = canonical(&low);
         *out.add(HALF).cast() = canonical(&high);
+    }
+}
+
+/// Compiled code's call of a chain: the frame, the chain, and of the registers' addresses, of which `A` and `B` say whether
+/// they are consecutive or uniform in each half, the host's for lanes 0 and 16.
+pub(crate) type Product =
+    unsafe extern "C" fn(*mut u8, *const ChainOp, *const u8, *const u8, *const u8, *const u8);
+
+/// # Safety
+/// `op` is a chain of the function whose frame this is; all its offsets from the four addresses were checked.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"))]
+unsafe extern "C" fn product<const A: bool, const B: bool>(
+    frame: *mut u8,
+    op: *const ChainOp,
+    a0: *const u8,
+    a1: *const u8,
+    b0: *const u8,
+    b1: *const u8,
+) {
+    // SAFETY: the caller's promise; the registers are the decoder's.
+    unsafe {
+        let op = &*op;
+        let (acc, out) = (frame.add(op.sums.0 as usize), frame.add(op.sums.1 as usize));
+        products::<Wide, A, B>(acc.cast(), out.cast(), op, [a0, a1], [b0, b1]);
+    }
+}
+
+/// As [`product`], with a vector for each half: fewer instructions, so that more warps' sums are in flight at a time.
+///
+/// # Safety
+/// As there, on a processor with AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+unsafe extern "C" fn product_512<const A: bool, const B: bool>(
+    frame: *mut u8,
+    op: *const ChainOp,
+    a0: *const u8,
+    a1: *const u8,
+    b0: *const u8,
+    b1: *const u8,
+) {
+    use std::arch::x86_64::*;
+    // SAFETY: as there.
+    unsafe {
+        let op = &*op;
+        let (acc, out) = (frame.add(op.sums.0 as usize), frame.add(op.sums.1 as usize));
+        let mut low = _mm512_loadu_ps(acc.cast());
+        let mut high = _mm512_loadu_ps(acc.add(64).cast());
+        macro_rules! words {
+            ($unit:expr, $p:expr) => {
+                if $unit {
+                    _mm512_loadu_ps($p.cast())
+                } else {
+                    _mm512_set1_ps($p.cast::<f32>().read_unaligned())
+                }
+            };
+        }
+        for (x, y, _) in &op.steps {
+            let (x, y) = (*x as usize, *y as usize);
+            low = _mm512_fmadd_ps(words!(A, a0.wrapping_add(x)), words!(B, b0.wrapping_add(y)), low);
+            high = _mm512_fmadd_ps(words!(A, a1.wrapping_add(x)), words!(B, b1.wrapping_add(y)), high);
+        }
+        for (sum, out) in [(low, out), (high, out.add(64))] {
+            let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(sum, sum);
+            let bits = _mm512_mask_set1_epi32(_mm512_castps_si512(sum), nan, 0x7fff_ffff);
+            _mm512_storeu_si512(out.cast(), bits);
+        }
+    }
+}
+
+/// The code for a chain of which the first and the second address are consecutive (or uniform) in each half.
+pub(crate) fn call(a: bool, b: bool) -> Product {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        return match (a, b) {
+            (true, true) => product_512::<true, true>,
+            (true, false) => product_512::<true, false>,
+            (false, true) => product_512::<false, true>,
+            (false, false) => product_512::<false, false>,
+        };
+    }
+    call_256(a, b)
+}
+
+/// As [`call`], for processors without AVX-512.
+fn call_256(a: bool, b: bool) -> Product {
+    match (a, b) {
+        (true, true) => product::<true, true>,
+        (true, false) => product::<true, false>,
+        (false, true) => product::<false, true>,
+        (false, false) => product::<false, false>,
     }
 }
 
@@ -134,10 +237,10 @@ unsafe fn chain<S: Simd, const CHECK: bool>(w: &mut Warp, d: &Decoded) -> *const
         let at = |address: u64| w.shared.add(address as usize).cast_const();
         let (p, q) = ([at(a.low), at(a.high)], [at(b.low), at(b.high)]);
         match (a.kind == 1, b.kind == 1) {
-            (true, true) => products::<S, true, true>(acc, out, &op.steps, p, q),
-            (true, false) => products::<S, true, false>(acc, out, &op.steps, p, q),
-            (false, true) => products::<S, false, true>(acc, out, &op.steps, p, q),
-            (false, false) => products::<S, false, false>(acc, out, &op.steps, p, q),
+            (true, true) => products::<S, true, true>(acc, out, op, p, q),
+            (true, false) => products::<S, true, false>(acc, out, op, p, q),
+            (false, true) => products::<S, false, true>(acc, out, op, p, q),
+            (false, false) => products::<S, false, false>(acc, out, op, p, q),
         }
         std::ptr::from_ref(d).add(1 + op.len as usize)
     }
@@ -164,5 +267,62 @@ pub(crate) fn pair(check: bool) -> Pair {
         Pair { wide: chain_wide::<true>, portable: chain_portable::<true> }
     } else {
         Pair { wide: chain_wide::<false>, portable: chain_portable::<false> }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_compiled_code_give_the_bits_of_the_portable_steps() {
+        if !crate::cpu::wide_available() {
+            return;
+        }
+        let mut state = 7u32;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state
+        };
+        let special = [0x7f80_0000, 0xff80_0000, 0x7fc0_1234, 0xffff_ffff, 0, 0x8000_0000, 1, 0x7f7f_ffff];
+        for round in 0..200 {
+            // Finite values, now and then a special one.
+            let words: Vec<u32> = (0..400)
+                .map(|_| {
+                    let r = random();
+                    if round % 2 == 0 && r % 61 == 0 { special[r as usize / 61 % 8] } else { r % 0x7f00_0000 }
+                })
+                .map(|w| if w < 0x7f00_0000 { w % 0x0800_0000 + 0x3b00_0000 } else { w })
+                .collect();
+            let count = 1 + random() as usize % 20;
+            let steps: Vec<(u32, u32, bool)> =
+                (0..count).map(|_| (4 * (random() % 64), 4 * (random() % 64), false)).collect();
+            let op = ChainOp { steps, most: (252, 252), cached: (false, false), len: 0, sums: (0, 128) };
+            let at = |k: u32| words[32 + k as usize..].as_ptr().cast::<u8>();
+            let (a, b) = ([at(random() % 90), at(random() % 90)], [at(random() % 90), at(random() % 90)]);
+            for (x, y) in [(false, false), (false, true), (true, false), (true, true)] {
+                let mut want = [0u32; 64];
+                want[..32].copy_from_slice(&words[..32]);
+                let frame = want;
+                let (acc, out) = (want.as_ptr().cast(), want[32..].as_mut_ptr());
+                // SAFETY: the largest offset and 16 lanes stay within the words.
+                unsafe {
+                    match (x, y) {
+                        (false, false) => products::<Portable, false, false>(acc, out, &op, a, b),
+                        (false, true) => products::<Portable, false, true>(acc, out, &op, a, b),
+                        (true, false) => products::<Portable, true, false>(acc, out, &op, a, b),
+                        (true, true) => products::<Portable, true, true>(acc, out, &op, a, b),
+                    }
+                }
+                for f in [call(x, y), call_256(x, y)] {
+                    let mut got = frame;
+                    // SAFETY: as above; the frame has both registers.
+                    unsafe { f(got.as_mut_ptr().cast(), &raw const op, a[0], a[1], b[0], b[1]) };
+                    assert_eq!(got, want, "{x} {y} {:?}", op.steps);
+                }
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ use super::flow::{Flow, Held, step};
 use super::source::{Ins, Source, Src, What};
 use super::spread::{HALF, Spread, Spreads};
 use super::{Exit, ExitKind, Expand};
-use crate::code::Kind;
+use crate::code::{Cold, Kind};
 use crate::warp::{Decoded, Warp};
 
 /// The value of a register within a run.
@@ -90,6 +90,7 @@ pub(super) struct Emitter<'a, 'b> {
     /// Registers of which every written value is a canonical float, so that NaNs may stay raw in variables.
     pub(super) lazy: &'a [bool],
     pub(super) plain: &'a [Decoded],
+    pub(super) cold: &'a [Cold],
     pub(super) warp: Value,
     pub(super) frame: Value,
     variables: HashMap<(usize, u8), Variable>,
@@ -101,10 +102,14 @@ pub(super) struct Emitter<'a, 'b> {
     checkpoint: Checkpoint,
     pending: Vec<Pending>,
     pub(super) exits: Vec<Exit>,
+    /// Places of global loads whose addresses are kept, and the runs that have some.
+    pub(super) sites: u32,
+    pub(super) loading: Vec<bool>,
     /// What was last done to shared memory in this run.
     pub(super) phase: Option<crate::warp::Phase>,
-    run: usize,
+    pub(super) run: usize,
     handler: SigRef,
+    pub(super) product: SigRef,
 }
 
 /// Flags of accesses to the frame and the warp.
@@ -126,8 +131,8 @@ impl<'a, 'b> Emitter<'a, 'b> {
         flow: &'a Flow,
         handled: &'a [bool],
         lazy: &'a [bool],
-        plain: &'a [Decoded],
-        handler: SigRef,
+        (plain, cold): (&'a [Decoded], &'a [Cold]),
+        (handler, product): (SigRef, SigRef),
     ) -> Emitter<'a, 'b> {
         let held = flow.held[0].clone();
         let entry = b.create_block();
@@ -142,6 +147,7 @@ impl<'a, 'b> Emitter<'a, 'b> {
             handled,
             lazy,
             plain,
+            cold,
             warp,
             frame,
             variables: HashMap::new(),
@@ -153,9 +159,12 @@ impl<'a, 'b> Emitter<'a, 'b> {
             held,
             pending: Vec::new(),
             exits: Vec::new(),
+            sites: 0,
+            loading: vec![false; flow.runs.len()],
             phase: None,
             run: 0,
             handler,
+            product,
         }
     }
 
@@ -205,6 +214,21 @@ impl<'a, 'b> Emitter<'a, 'b> {
         Ok(())
     }
 
+    /// Says at exits to barriers how many places have loaded, if they come behind some since the barrier before.
+    pub(super) fn ask_ahead(&mut self) {
+        let runs = &self.flow.runs;
+        let mut behind = self.loading.clone();
+        while let Some(b) = (0..runs.len()).find(|b| behind[*b] && runs[*b].next.iter().any(|n| !behind[*n]))
+        {
+            runs[b].next.iter().for_each(|n| behind[*n] = true);
+        }
+        for x in &mut self.exits {
+            if matches!(x.kind, ExitKind::Barrier(_)) && behind[x.run] {
+                x.ahead = self.sites;
+            }
+        }
+    }
+
     fn reached(&self, entries: &[usize]) -> Vec<bool> {
         let mut reached = vec![false; self.flow.runs.len()];
         let mut list = entries.to_vec();
@@ -227,7 +251,14 @@ impl<'a, 'b> Emitter<'a, 'b> {
         self.held = self.flow.held[run].clone();
         self.set_checkpoint(start);
         let source = self.source;
-        for k in start..end {
+        let mut onward = start;
+        while onward < end {
+            let k = onward;
+            if let Some(len) = self.chain(k)? {
+                onward += len;
+                continue;
+            }
+            onward += 1;
             let i = &source.ins[k];
             match &i.what {
                 What::Branch { target } => return self.branch(k, *target as usize, blocks),
@@ -300,6 +331,8 @@ impl<'a, 'b> Emitter<'a, 'b> {
             count: self.distance(k),
             kind,
             expand,
+            run: self.run,
+            ahead: 0,
         });
         self.exits.len() as u32 - 1
     }
@@ -410,7 +443,8 @@ impl<'a, 'b> Emitter<'a, 'b> {
             onward = check;
             let expand = if self.enters(target) { Vec::new() } else { self.expand(target, &self.held) };
             let at = self.source.ins[target].first;
-            self.exits.push(Exit { at, next: None, entry: u32::MAX, count: 0, kind: ExitKind::Turn, expand });
+            let (kind, run) = (ExitKind::Turn, self.run);
+            self.exits.push(Exit { at, next: None, entry: u32::MAX, count: 0, kind, expand, run, ahead: 0 });
             let exit = self.exits.len() as u32 - 1;
             self.pending.push(Pending { block: stop, values: list, exit });
             if let Some((c, negated)) = taken {
@@ -513,6 +547,25 @@ impl<'a, 'b> Emitter<'a, 'b> {
             self.forget(r as usize);
         }
         self.set_checkpoint(k + 1);
+    }
+
+    /// Ends the checkpoint before an effect on the frame that needs register `r` there.
+    pub(super) fn before_effect(&mut self, r: Option<usize>) {
+        self.end_checkpoint();
+        if let Some(r) = r
+            && self.held.partial.has(r)
+        {
+            let c = self.get(r);
+            self.store_whole(r, c);
+            self.held.whole(r);
+        }
+    }
+
+    /// After an effect that wrote register `r` to the frame: goes on at `k`.
+    pub(super) fn after_effect(&mut self, r: usize, k: usize) {
+        self.held.whole(r);
+        self.forget(r);
+        self.set_checkpoint(k);
     }
 
     fn forget(&mut self, r: usize) {

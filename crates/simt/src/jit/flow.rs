@@ -220,23 +220,22 @@ impl Flow {
         }
         let mut kept = vec![Set::new(regs); runs.len()];
         let mut held;
-        // A register that comes into a loop in variables, but is in the frame when the loop comes round (it waited at a
-        // barrier), goes to the frame before the loop: it would be loaded and stored each time for nothing.
+        // A register that comes to a run in variables on one way, but is in the frame on another that loops (since it
+        // waited at a barrier there), goes to the frame on the first: else it would be loaded each time for nothing.
         loop {
             held = where_held(source, spreads, handled, &runs, &run_of, &kept);
+            let behind: Vec<Held> =
+                runs.iter().zip(&held).map(|(run, h)| after(h, source, run, handled)).collect();
             let mut more = false;
             for b in 0..runs.len() {
-                let back: Vec<usize> = (b..runs.len()).filter(|a| runs[*a].next.contains(&b)).collect();
-                if back.is_empty() {
-                    continue;
-                }
-                let mut comes = Set::new(regs);
-                for a in back {
-                    comes.union(&after(&held[a], source, &runs[a], handled).away);
-                }
-                for r in held[b].away.iter().filter(|r| !comes.has(*r)) {
-                    kept[b].insert(r);
-                    more = true;
+                for a in (0..runs.len()).filter(|a| runs[*a].next.contains(&b)) {
+                    // It is the end of a loop.
+                    if runs[a].next.iter().any(|n| *n <= a) {
+                        for r in held[b].away.iter().filter(|r| !behind[a].away.has(*r)) {
+                            more |= !kept[b].has(r);
+                            kept[b].insert(r);
+                        }
+                    }
                 }
             }
             if !more {

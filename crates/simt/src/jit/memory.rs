@@ -12,10 +12,11 @@ use cranelift_codegen::ir::types::{F32, F32X4, I8, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::emit::{Checked, Emitter, Refused, Result, Val, device, trusted};
-use super::source::{Access, Src, What};
+use super::source::{Access, FloatOp, Src, What};
 use super::spread::{HALF, Spread};
+use crate::code::Cold;
 use crate::memory::{OFFSET_BITS, OFFSET_MASK, TableEntry};
-use crate::warp::{Phase, Warp};
+use crate::warp::{AHEAD, Phase, Warp};
 
 /// Farthest distance of two accesses that one check covers, in bytes.
 const REACH: i64 = 1 << 20;
@@ -70,6 +71,51 @@ impl Emitter<'_, '_> {
             self.set(*d as usize, natural, val, false)?;
         }
         Ok(())
+    }
+
+    /// A chain of products before instruction `k`: one call, with the sum in the frame. Gives the number of instructions, or
+    /// none if there is no chain or the addresses are of no pattern.
+    pub(super) fn chain(&mut self, k: usize) -> Result<Option<usize>> {
+        let i = self.ins(k);
+        if i.first == i.real {
+            return Ok(None);
+        }
+        let d = &self.plain[i.first as usize];
+        let Some(Cold::Chain(op)) = self.cold.get(d.aux as usize) else { return Ok(None) };
+        let len = op.len as usize;
+        if k + len > self.run_end() || self.handled[k..k + len].contains(&true) {
+            return Ok(None);
+        }
+        let (What::Load(a), What::Load(b), What::Float { op: FloatOp::Fma, c, .. }) =
+            (&self.ins(k).what, &self.ins(k + 1).what, &self.ins(k + 2).what)
+        else {
+            return Ok(None);
+        };
+        let [dest] = self.ins(k + len - 1).dests[..] else { return Ok(None) };
+        let unit = |g: &Self, s: Src| match g.spreads.src(s) {
+            Spread::Affine { stride: 0, .. } => Some(false),
+            Spread::Affine { stride: 4, .. } => Some(true),
+            _ => None,
+        };
+        let (Some(x), Some(y)) = (unit(self, a.base), unit(self, b.base)) else { return Ok(None) };
+        self.shared_turn(Phase::Loads);
+        let mut ends = [self.warp; 4];
+        for (h, (at, a)) in [(k, a), (k + 1, b)].into_iter().enumerate() {
+            // All steps' loads by this register are in the range that is checked.
+            let place = self.place(at, a, false)?;
+            for j in 0..2 {
+                ends[2 * h + j] = self.plus(place.at[j], i64::from(place.offset[j]) - a.offset);
+            }
+        }
+        let addend = if let Src::Reg(r) = c { Some(*r as usize) } else { None };
+        self.before_effect(addend);
+        let f = self.b.ins().iconst(I64, crate::handlers::chain::call(x, y) as *const () as i64);
+        // The cold table outlives the code.
+        let op = self.b.ins().iconst(I64, std::ptr::from_ref(op) as i64);
+        let [a0, a1, b0, b1] = ends;
+        self.b.ins().call_indirect(self.product, f, &[self.frame, op, a0, a1, b0, b1]);
+        self.after_effect(dest as usize, k + len);
+        Ok(Some(len))
     }
 
     pub(super) fn store_memory(&mut self, k: usize, a: &Access) -> Result<()> {
@@ -174,6 +220,17 @@ impl Emitter<'_, '_> {
                 ([p, q], 0, 0)
             }
         };
+        if !a.shared && !store && stride != 0 {
+            let second = (at[0] != at[1]).then_some(at[1]);
+            for p in [Some(at[0]), second].into_iter().flatten() {
+                if (self.sites as usize) < AHEAD {
+                    let to = offset_of!(Warp, loaded) + 8 * self.sites as usize;
+                    self.b.ins().store(trusted(), p, self.warp, to as i32);
+                    self.sites += 1;
+                    self.loading[self.run] = true;
+                }
+            }
+        }
         Ok(Checked { shared: a.shared, store, base: a.base, total, low, high, at, first, second })
     }
 

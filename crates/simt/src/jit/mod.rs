@@ -81,6 +81,10 @@ pub(crate) struct Exit {
     pub(crate) count: u32,
     pub(crate) kind: ExitKind,
     expand: Vec<Expand>,
+    /// Its run.
+    run: usize,
+    /// Of barriers: how many places have loaded from global memory on the way here, see [`Warp::prefetch`].
+    pub(crate) ahead: u32,
 }
 
 /// What is claimed of a register at an entry.
@@ -216,11 +220,15 @@ fn compile(code: &Code, class: BlockClass) -> Option<Compiled> {
     handler.params.push(AbiParam::new(I64));
     handler.params.push(AbiParam::new(I64));
     handler.returns.push(AbiParam::new(I64));
+    let mut product = module.make_signature();
+    product.params.extend([AbiParam::new(I64); 6]);
 
     let mut b = FunctionBuilder::new(&mut cx.func, &mut fcx);
-    let handler = b.import_signature(handler);
-    let mut e = emit::Emitter::new(&mut b, source, &spreads, &flow, &handled, &lazy, &code.plain, handler);
+    let calls = (b.import_signature(handler), b.import_signature(product));
+    let decoded = (&code.plain[..], &code.cold[..]);
+    let mut e = emit::Emitter::new(&mut b, source, &spreads, &flow, &handled, &lazy, decoded, calls);
     e.all(&runs).ok()?;
+    e.ask_ahead();
     let mut exits = std::mem::take(&mut e.exits);
     b.finalize(module.target_config());
     let id = module.declare_anonymous_function(&cx.func.signature).ok()?;
