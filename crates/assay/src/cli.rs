@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cli_sweep::{GuardEvalArgs, RulesArgs, SweepArgs};
+
 /// Measures how strong a GPU kernel's correctness checker is, on a machine without a GPU.
 #[derive(Debug, Parser)]
 #[command(name = "assay", version, propagate_version = true, max_term_width = 100, after_help = EXIT_CODES)]
@@ -60,13 +62,13 @@ pub enum Command {
     /// Write a release of a run: diffs, witnesses, kill matrix
     Export(NotYet),
     /// Sweep an operation across size boundaries
-    Sweep(NotYet),
+    Sweep(SweepArgs),
     /// Learn or apply the rules that explain a sweep
-    Rules(NotYet),
-    /// Compare two audits: which faults does a checker newly catch, and newly miss?
+    Rules(RulesArgs),
+    /// Compare two audits (which faults does a checker newly catch, and newly miss?) or two sweeps, run by run
     Compare(CompareArgs),
     /// Evaluate the guard against the records of a sweep
-    GuardEval(NotYet),
+    GuardEval(GuardEvalArgs),
     /// Compare the operators with PyTorch
     VerifyOps(NotYet),
     /// Find the trivial answers that a benchmark accepts
@@ -76,6 +78,9 @@ pub enum Command {
     /// A compile worker; started by Assay itself
     #[command(name = COMPILE_WORKER, hide = true)]
     CompileWorker,
+    /// The worker of an emulated device; started by Assay itself
+    #[command(name = assay_sweep::backend::EMULATED_WORKER, hide = true)]
+    SweepWorker,
 }
 
 /// The hidden command under which this binary starts itself as a compile worker.

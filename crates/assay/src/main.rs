@@ -3,6 +3,7 @@
 mod argspec;
 mod blockspec;
 mod cli;
+mod cli_sweep;
 mod commands;
 mod diagnostic;
 mod exit;
@@ -29,6 +30,9 @@ fn real_main() -> Exit {
     };
     if matches!(cli.command, Command::CompileWorker) {
         return if assay_nvrtc::worker_main() == 0 { Exit::Fine } else { Exit::Bug };
+    }
+    if matches!(cli.command, Command::SweepWorker) {
+        return if assay_sweep::serve::emulated_worker() == 0 { Exit::Fine } else { Exit::Bug };
     }
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| commands::dispatch(&cli)));
     match result {

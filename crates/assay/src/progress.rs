@@ -34,6 +34,12 @@ impl Bar {
         self.bar.set_prefix(what.to_owned());
     }
 
+    /// Sets how much is done of how much; both may grow.
+    pub fn at(&self, done: u64, of: u64) {
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+    }
+
     /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

@@ -9,6 +9,7 @@ mod problems;
 mod report;
 mod run;
 mod sparse;
+mod sweep;
 mod tools;
 
 use crate::cli::{Cli, Command};
@@ -31,13 +32,15 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Doctor => doctor::doctor(&cli.common),
         Command::Check(args) => check::check(&cli.common, args),
         Command::Export(_) => not_yet("export"),
-        Command::Sweep(_) => not_yet("sweep"),
-        Command::Rules(_) => not_yet("rules"),
+        Command::Sweep(args) => sweep::sweep(&cli.common, args),
+        Command::Rules(args) => sweep::rules(&cli.common, args),
         Command::Compare(args) => compare::compare(&cli.common, args),
-        Command::GuardEval(_) => not_yet("guard-eval"),
+        Command::GuardEval(args) => sweep::guard_eval(&cli.common, args),
         Command::VerifyOps(_) => not_yet("verify-ops"),
         Command::Blindspots(_) => not_yet("blindspots"),
-        Command::CompileWorker => Err(Failure::bug("the compile worker is dispatched earlier")),
+        Command::CompileWorker | Command::SweepWorker => {
+            Err(Failure::bug("workers are dispatched earlier"))
+        }
     }
 }
 

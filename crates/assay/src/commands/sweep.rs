@@ -1,0 +1,179 @@
+//! `assay sweep`, `assay rules`, `assay guard-eval`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use assay_campaign::Progress as _;
+use assay_sweep::SweepError;
+use assay_sweep::backend::Backend;
+use assay_sweep::device::Device;
+use assay_sweep::drive::{self, Request, Summary};
+use assay_sweep::plan::{Plan, ShapeSpec};
+use assay_sweep::record::Record;
+
+use crate::cli::Common;
+use crate::cli_sweep::{GuardEvalArgs, RulesArgs, SweepArgs};
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::progress::Bar;
+
+/// The plan where none is given.
+const DEFAULT_PLAN: &str = "standard";
+
+fn failure(e: SweepError) -> Failure {
+    let exit = match &e {
+        SweepError::Bad(_) | SweepError::Io { action: "read", .. } => Exit::BadInput,
+        SweepError::Unsupported(_) => Exit::Unsupported,
+        SweepError::Io { .. } => Exit::CannotWrite,
+        SweepError::Worker(_) => Exit::Bug,
+        SweepError::Interrupted => Exit::Interrupted,
+    };
+    Failure { exit, message: e.to_string() }
+}
+
+/// Sweeps an operation.
+///
+/// # Errors
+/// Bad input, an unwritable folder, an interrupt, what a backend cannot do.
+pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
+    let plan = plan(args).map_err(failure)?;
+    let backends = backends(args).map_err(failure)?;
+    if args.op != "bmm" {
+        return Err(Failure::unsupported(format!("there is no operation `{}`", args.op)));
+    }
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("assay-runs/sweep-{}", stamp())));
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    // A second handler in one process cannot happen: this is the only command that runs.
+    let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
+    let mut summaries = Vec::new();
+    for backend in &backends {
+        let folder = if backends.len() > 1 { out.join(backend.version()) } else { out.clone() };
+        let bar = Bar::new(common.quiet || common.json);
+        bar.stage(&format!("{} on {}", plan.name, backend.label()), 0);
+        let progress = |done: usize, planned: usize, r: &Record| {
+            bar.at(done as u64, planned as u64);
+            bar.note(&format!("{} {} {} B={} {}", r.shape_id, r.dtype, r.layout, r.b, r.cls));
+        };
+        let request = Request {
+            plan: &plan,
+            backend,
+            out: &folder,
+            resume: args.resume,
+            jobs: jobs(common, backend),
+            whole: args.full,
+            limits: args.timeout,
+            memory: args.memory,
+            interrupted: &interrupted,
+            progress: &progress,
+        };
+        let summary = drive::sweep(&request);
+        bar.finish();
+        summaries.push((folder, summary.map_err(failure)?));
+    }
+    show(common, &summaries)?;
+    Ok(Exit::Fine)
+}
+
+/// Runs at a time: a backend that holds whole tensors has the machine for itself.
+fn jobs(common: &Common, backend: &Backend) -> usize {
+    if backend.materialises() {
+        return 1;
+    }
+    common.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+}
+
+fn plan(args: &SweepArgs) -> Result<Plan, SweepError> {
+    let mut plan = Plan::find(args.plan.as_deref().unwrap_or(DEFAULT_PLAN))?;
+    if !args.layout.is_empty() {
+        plan.layouts = args.layout.iter().map(|l| l.parse()).collect::<Result<_, _>>()?;
+        for shape in &mut plan.shapes {
+            shape.layouts.clear();
+        }
+    }
+    if !args.boundary.is_empty() {
+        plan.boundaries.clone_from(&args.boundary);
+    }
+    if !args.shapes.is_empty() {
+        let like = plan.shapes.first().cloned();
+        plan.shapes = args
+            .shapes
+            .iter()
+            .map(|mkn| ShapeSpec {
+                mkn: mkn.clone(),
+                dtypes: like.as_ref().map_or_else(|| vec!["f32".into()], |l| l.dtypes.clone()),
+                grid: like.as_ref().map_or(1, |l| l.grid),
+                indexed: like.as_ref().is_some_and(|l| l.indexed),
+                layouts: Vec::new(),
+                at: Vec::new(),
+            })
+            .collect();
+    }
+    if !args.dtype.is_empty() {
+        for shape in &mut plan.shapes {
+            shape.dtypes.clone_from(&args.dtype);
+        }
+    }
+    // What was put together is checked as a file is.
+    plan.series()?;
+    Ok(plan)
+}
+
+fn backends(args: &SweepArgs) -> Result<Vec<Backend>, SweepError> {
+    if let Some(name) = args.backend.strip_prefix("emulated:") {
+        return Ok(vec![Backend::Emulated(Box::new(Device::find(name)?))]);
+    }
+    if args.backend == "torch" {
+        if args.torch.is_empty() {
+            return Ok(vec![Backend::Torch {
+                python: args.python.clone(),
+                device: args.device.clone(),
+                version: String::new(),
+            }]);
+        }
+        return Err(SweepError::Unsupported("--torch: environments by version are not part of this version".into()));
+    }
+    Err(SweepError::bad(format!(
+        "`{}` is not a backend; there are emulated:NAME, torch and kernel:FILE.toml",
+        args.backend
+    )))
+}
+
+fn show(common: &Common, summaries: &[(PathBuf, Summary)]) -> Result<(), Failure> {
+    if common.json {
+        return match summaries {
+            [(_, one)] => output::json(one),
+            several => output::json(&several.iter().map(|(_, s)| s).collect::<Vec<_>>()),
+        };
+    }
+    for (folder, summary) in summaries {
+        output::text(&assay_sweep::text::summary(summary, output::width()))?;
+        if !common.quiet {
+            output::say(format_args!("records and summary: {}", folder.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Date and time, for the name of a folder.
+fn stamp() -> String {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    format!("{seconds}")
+}
+
+/// Learns or applies rules.
+///
+/// # Errors
+/// Bad input.
+pub fn rules(_common: &Common, _args: &RulesArgs) -> Result<Exit, Failure> {
+    Err(Failure::unsupported("rules"))
+}
+
+/// Evaluates the guard.
+///
+/// # Errors
+/// Bad input.
+pub fn guard_eval(_common: &Common, _args: &GuardEvalArgs) -> Result<Exit, Failure> {
+    Err(Failure::unsupported("guard-eval"))
+}

@@ -1,0 +1,270 @@
+//! The emulated device at work: it makes what its mechanisms imply, element by element, when an element is asked for.
+
+use serde::{Deserialize, Serialize};
+
+use crate::condition::Situation;
+use crate::device::{Behaviour, Device, Effects};
+use crate::error::SweepError;
+use crate::geometry::{Layout, Product, View};
+use crate::misread::{Misreading, Reader};
+use crate::point::{Compare, Phase, Point};
+use crate::product::{exact, ordered};
+use crate::values::{Kind, Values, transpose};
+use assay_tensor::DType;
+
+/// A point as it travels to an emulated worker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PointText {
+    /// `M,K,N`.
+    pub shape: String,
+    /// Element type.
+    pub dtype: DType,
+    /// Layout.
+    pub layout: Layout,
+    /// Inputs.
+    pub kind: Kind,
+    /// Batches.
+    pub batch: u64,
+    /// Leading batches.
+    pub offset: u64,
+    /// Seed.
+    pub seed: u64,
+    /// Whether gradients are made.
+    pub backward: bool,
+}
+
+impl From<&Point> for PointText {
+    fn from(p: &Point) -> PointText {
+        PointText {
+            shape: p.shape.to_string(),
+            dtype: p.dtype,
+            layout: p.layout,
+            kind: p.kind,
+            batch: p.batch,
+            offset: p.offset,
+            seed: p.seed,
+            backward: p.backward,
+        }
+    }
+}
+
+impl PointText {
+    /// The point, as far as a device needs it.
+    ///
+    /// # Errors
+    /// A shape that is none.
+    pub fn point(&self) -> Result<Point, SweepError> {
+        Ok(Point {
+            phase: Phase::Search,
+            shape: self.shape.parse()?,
+            dtype: self.dtype,
+            layout: self.layout,
+            kind: self.kind,
+            batch: self.batch,
+            offset: self.offset,
+            seed: self.seed,
+            compare: Compare::Sample,
+            backward: self.backward,
+        })
+    }
+}
+
+/// Which elements of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// All.
+    Whole,
+    /// The cross product of rows and columns.
+    Grid(Vec<u64>, Vec<u64>),
+}
+
+impl Selection {
+    /// Elements of a batch of `rows` x `cols`.
+    pub fn len(&self, rows: u64, cols: u64) -> u64 {
+        match self {
+            Selection::Whole => rows * cols,
+            Selection::Grid(r, c) => (r.len() * c.len()) as u64,
+        }
+    }
+
+    /// Row and column of element `i`.
+    pub fn place(&self, i: u64, cols: u64) -> (u64, u64) {
+        match self {
+            Selection::Whole => (i / cols, i % cols),
+            Selection::Grid(r, c) => {
+                let n = c.len() as u64;
+                (r[(i / n) as usize], c[(i % n) as usize])
+            }
+        }
+    }
+}
+
+/// A device that has been given a point.
+pub struct Emulated {
+    device: Device,
+    point: Point,
+    products: Vec<(Product, Option<Effects>)>,
+}
+
+/// What became of the computation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Computed {
+    /// It returned.
+    Done,
+    /// It raised, in the forward or backward pass.
+    Raised {
+        /// `forward` or `backward`.
+        stage: &'static str,
+        /// The message.
+        message: String,
+    },
+    /// It aborts.
+    Aborts(String),
+    /// It hangs.
+    Hangs,
+}
+
+impl Emulated {
+    /// `device` with the operands of `point`.
+    pub fn new(device: Device, point: Point) -> Emulated {
+        let products = point.products().into_iter().map(|p| (p, None)).collect();
+        Emulated { device, point, products }
+    }
+
+    /// Runs the operation: the forward product, then those of the gradients.
+    pub fn compute(&mut self) -> Computed {
+        for (i, (product, effects)) in self.products.iter_mut().enumerate() {
+            let stage = if i == 0 { "forward" } else { "backward" };
+            let situation =
+                Situation { product: *product, dtype: self.point.dtype, version: self.device.version.clone() };
+            match self.device.behaviour(&situation) {
+                Behaviour::Computes(e) => *effects = Some(e),
+                Behaviour::Raises(message) => return Computed::Raised { stage, message },
+                Behaviour::Aborts(message) => return Computed::Aborts(message),
+                Behaviour::Hangs => return Computed::Hangs,
+            }
+        }
+        Computed::Done
+    }
+
+    /// The element type of every tensor.
+    pub fn dtype(&self) -> DType {
+        self.point.dtype
+    }
+
+    /// Batches of every tensor.
+    pub fn batch(&self) -> u64 {
+        self.point.batch
+    }
+
+    /// The tensors it made: names, rows and columns of a batch.
+    pub fn outputs(&self) -> Vec<(&'static str, u64, u64)> {
+        self.products.iter().map(|(p, _)| (p.output, p.left.rows, p.right.cols)).collect()
+    }
+
+    /// Batches of a tensor, an operand as passed or an output, in float32 before they are rounded to the dtype.
+    ///
+    /// # Errors
+    /// A tensor that the device does not hold, or batches and elements outside it.
+    pub fn read(&self, tensor: &str, batches: &[u64], selection: &Selection) -> Result<Vec<f32>, SweepError> {
+        if batches.iter().any(|&b| b >= self.point.batch) {
+            return Err(SweepError::bad(format!("a batch of {tensor} beyond {}", self.point.batch)));
+        }
+        let mut out = Vec::new();
+        let g = self.point.geometry();
+        if let Some(view) = [g.a, g.b].into_iter().find(|v| v.role.name() == tensor) {
+            self.read_operand(view, batches, selection, &mut out)?;
+            return Ok(out);
+        }
+        let Some((product, Some(effects))) = self.products.iter().find(|(p, _)| p.output == tensor) else {
+            return Err(SweepError::bad(format!("there is no tensor `{tensor}`")));
+        };
+        self.read_output(product, effects, batches, selection, &mut out)?;
+        Ok(out)
+    }
+
+    fn read_operand(
+        &self,
+        view: View,
+        batches: &[u64],
+        selection: &Selection,
+        out: &mut Vec<f32>,
+    ) -> Result<(), SweepError> {
+        if *selection != Selection::Whole {
+            return Err(SweepError::bad("operands are read by whole batches"));
+        }
+        let values = self.point.values(view.role);
+        let corrupt = self.device.corrupt_from(self.point.dtype.size_bytes());
+        let mut reader = Reader::new(&values, view, Misreading::default()).zeroed(corrupt);
+        let mut whole = Vec::new();
+        for &batch in batches {
+            reader.batch(batch, &mut whole);
+            out.extend_from_slice(&whole);
+        }
+        Ok(())
+    }
+
+    fn read_output(
+        &self,
+        product: &Product,
+        effects: &Effects,
+        batches: &[u64],
+        selection: &Selection,
+        out: &mut Vec<f32>,
+    ) -> Result<(), SweepError> {
+        let (l, r) = (product.left, product.right);
+        if let Selection::Grid(rows, cols) = selection
+            && (rows.iter().any(|&v| v >= l.rows) || cols.iter().any(|&v| v >= r.cols))
+        {
+            return Err(SweepError::bad("an element outside the tensor"));
+        }
+        let (lv, rv): (Values, Values) = (self.point.values(l.role), self.point.values(r.role));
+        let corrupt = self.device.corrupt_from(self.point.dtype.size_bytes());
+        let mut left = Reader::new(&lv, l, effects.left).zeroed(corrupt);
+        let mut right = Reader::new(&rv, r, effects.right).zeroed(corrupt);
+        let (mut lm, mut rm, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut made, mut wide) = (Vec::new(), Vec::new());
+        let inner = l.cols as usize;
+        let per = l.rows * r.cols;
+        for &batch in batches {
+            let (rows, cols) = match selection {
+                Selection::Whole => {
+                    left.batch(batch, &mut lm);
+                    right.batch(batch, &mut rm);
+                    (l.rows as usize, r.cols as usize)
+                }
+                Selection::Grid(rows, cols) => {
+                    left.rows(batch, rows, &mut lm);
+                    right.cols(batch, cols, &mut columns);
+                    rm.resize(columns.len(), 0.0);
+                    transpose(&columns, cols.len(), inner, &mut rm);
+                    (rows.len(), cols.len())
+                }
+            };
+            if self.point.dtype == DType::F64 {
+                exact(&lm, &rm, rows, inner, cols, &mut wide);
+                made.clear();
+                made.extend(wide.iter().map(|&v| v as f32));
+            } else {
+                ordered(&lm, &rm, rows, inner, cols, &mut made);
+            }
+            let touched = effects.zero_from.is_some_and(|from| (batch + 1) * per > from)
+                || effects.unexplained && (batch == 0 || batch + 1 == self.point.batch);
+            if touched {
+                for (i, v) in made.iter_mut().enumerate() {
+                    let (row, col) = selection.place(i as u64, r.cols);
+                    let at = batch * per + row * r.cols + col;
+                    if effects.zero_from.is_some_and(|from| at >= from) {
+                        *v = 0.0;
+                    }
+                    if effects.unexplained && (batch == 0 || batch + 1 == self.point.batch) {
+                        // Values that no reading of the inputs gives: half zero, half one more than the right one.
+                        *v = if col % 2 == 0 { 0.0 } else { *v + 1.0 };
+                    }
+                }
+            }
+            out.extend_from_slice(&made);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Tables for a terminal.
+
+use std::fmt::Write as _;
+
+use crate::drive::{SeriesSummary, Summary};
+use crate::record::Outcome;
+
+/// Digits in groups of three.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// The stretches of sizes with one outcome: first, last, outcome.
+pub fn stretches(outcomes: &[(u64, Outcome)]) -> Vec<(u64, u64, Outcome)> {
+    let mut out: Vec<(u64, u64, Outcome)> = Vec::new();
+    for &(size, outcome) in outcomes {
+        match out.last_mut() {
+            Some(last) if last.2 == outcome => last.1 = size,
+            _ => out.push((size, size, outcome)),
+        }
+    }
+    out
+}
+
+fn line_of(s: &SeriesSummary) -> String {
+    let parts: Vec<String> = stretches(&s.outcomes)
+        .into_iter()
+        .map(|(a, b, o)| {
+            if a == b {
+                format!("{} {}", o.name(), grouped(a))
+            } else {
+                format!("{} {}-{}", o.name(), grouped(a), grouped(b))
+            }
+        })
+        .collect();
+    parts.join("; ")
+}
+
+/// The summary of a sweep, no line longer than `width` where words allow.
+pub fn summary(s: &Summary, width: usize) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} on {}: {} runs ({} of calibration) over {} batch sizes",
+        s.plan, s.backend, s.runs, s.calibration, s.batch_sizes
+    );
+    let counts: Vec<String> = Outcome::ALL
+        .iter()
+        .filter_map(|o| s.outcomes.get(o.name()).filter(|&&n| n > 0).map(|n| format!("{} {n}", o.name())))
+        .collect();
+    let _ = writeln!(out, "outcomes: {}", counts.join(", "));
+    let tolerances: Vec<String> = s.tolerance.iter().map(|(d, t)| format!("{d} {t:.2e}")).collect();
+    let _ = writeln!(out, "tolerance: {}\n", tolerances.join(", "));
+    let _ = writeln!(out, "batch sizes by outcome (random inputs; sizes between those listed were not run):");
+    for series in &s.series {
+        let head = format!("  {:<16} {:<4} {:<6} ", series.shape, series.dtype, series.layout);
+        let indent = head.chars().count();
+        wrap(&mut out, &head, indent, &line_of(series), width);
+    }
+    let switches: usize = s.series.iter().map(|x| x.switch_points.len()).sum();
+    let _ = writeln!(out, "\n{switches} switch points, each between two neighbouring sizes where both are given");
+    out
+}
+
+/// `text` after `head`, broken at `; ` and spaces to `width`, later lines indented.
+fn wrap(out: &mut String, head: &str, indent: usize, text: &str, width: usize) {
+    let mut line = head.to_owned();
+    let mut used = indent;
+    for (i, word) in text.split(' ').enumerate() {
+        let n = word.chars().count();
+        if i > 0 && used + 1 + n > width && used > indent {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = " ".repeat(indent);
+            used = indent;
+        } else if i > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += n;
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_and_stretches_merged() {
+        assert_eq!(grouped(65_538), "65,538");
+        assert_eq!(grouped(7), "7");
+        let o = [(1, Outcome::Ok), (2, Outcome::Ok), (5, Outcome::Wrong)];
+        assert_eq!(stretches(&o), vec![(1, 2, Outcome::Ok), (5, 5, Outcome::Wrong)]);
+    }
+
+    #[test]
+    fn long_lines_are_broken_at_words() {
+        let mut out = String::new();
+        wrap(&mut out, "  x ", 4, &"word ".repeat(40), 30);
+        assert!(out.lines().all(|l| l.len() <= 30) && out.matches("word").count() == 40);
+    }
+}
