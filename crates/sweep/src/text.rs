@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::drive::{SeriesSummary, Summary};
+use crate::guard::GuardRow;
 use crate::record::Outcome;
+use crate::rules::{RuleText, Score};
 
 /// Digits in groups of three.
 pub fn grouped(n: u64) -> String {
@@ -90,6 +92,78 @@ fn wrap(out: &mut String, head: &str, indent: usize, text: &str, width: usize) {
     }
     out.push_str(line.trim_end());
     out.push('\n');
+}
+
+/// Rules as the boundary paper's Table 3 has them, with what they reproduce.
+pub fn rules(rules: &[RuleText], score: &Score, undecided: &[String], width: usize) -> String {
+    let mut out = String::from("Rules, applied in order:\n");
+    for (i, r) in rules.iter().enumerate() {
+        let head = format!("  {:>2}  ", i + 1);
+        let words = if r.words.is_empty() { r.when.clone() } else { r.words.clone() };
+        let mut then = r.outcome.name().to_owned();
+        if !r.extent.is_empty() {
+            let _ = write!(then, ", {}", r.extent);
+        }
+        if !r.reading.is_empty() {
+            let _ = write!(then, ", as with {}", r.reading);
+        }
+        wrap(&mut out, &head, head.len(), &format!("{words}: {then} ({} runs)", r.runs), width);
+    }
+    let _ = writeln!(out, "\n{} of {} runs reproduced", score.reproduced(), score.total());
+    for (name, (hit, all)) in [
+        ("random inputs", score.random),
+        ("index-encoded inputs", score.index),
+        ("backward passes", score.backward),
+    ] {
+        if all > 0 {
+            let _ = writeln!(out, "  {name}: {hit} of {all}");
+        }
+    }
+    if score.index_unchanged > 0 {
+        let _ = writeln!(
+            out,
+            "  of the index-encoded runs {} have inputs that the misreading leaves unchanged: right, as it says",
+            score.index_unchanged
+        );
+    }
+    for (title, lines) in [("Not reproduced:", &score.misses), ("What the runs cannot decide:", &undecided.to_vec())] {
+        if !lines.is_empty() {
+            let _ = writeln!(out, "\n{title}");
+            for line in lines {
+                wrap(&mut out, "  - ", 4, line, width);
+            }
+        }
+    }
+    out
+}
+
+/// The guard's table, as the boundary paper's Table 9 has it.
+pub fn guard(rows: &[GuardRow], limit: u64) -> String {
+    let mut out = String::new();
+    let n = crate::condition::count(limit);
+    let _ = writeln!(
+        out,
+        "{:<32} {:>5} {:>7} {:>9} {:>9} {:>14}",
+        "", "runs", "silent", format!("n >= {n}"), format!("n > {n}"), "right stopped"
+    );
+    for r in rows {
+        let _ = writeln!(
+            out,
+            "{:<32} {:>5} {:>7} {:>9} {:>9} {:>14}",
+            r.name,
+            r.runs,
+            r.silent,
+            r.stopped_at_least,
+            r.stopped_more,
+            format!("{} of {}", r.correct_stopped, r.correct)
+        );
+    }
+    for r in rows {
+        for line in &r.missed_by_at_least {
+            let _ = writeln!(out, "not stopped: {line}");
+        }
+    }
+    out
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     };
     let problems = list::find_problems(&patterns)?;
     let protocols = protocols(args)?;
-    let folder = args.out.clone().unwrap_or_else(default_folder);
+    let folder = args.out.clone().unwrap_or_else(|| default_folder("audit"));
     let bar = Bar::new(common.quiet || common.json);
     let config = AuditConfig {
         problems,
@@ -228,8 +228,8 @@ fn protocols(args: &AuditArgs) -> Result<Vec<Protocol>, Failure> {
     Ok(out)
 }
 
-/// `assay-runs/audit-DATE-TIME` in UTC.
-fn default_folder() -> PathBuf {
+/// `assay-runs/KIND-DATE-TIME` in UTC.
+pub fn default_folder(kind: &str) -> PathBuf {
     let seconds =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -242,7 +242,7 @@ fn default_folder() -> PathBuf {
     let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
     let year = yoe + era * 400 + u64::from(month <= 2);
     let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
-    PathBuf::from("assay-runs").join(format!("audit-{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}"))
+    PathBuf::from("assay-runs").join(format!("{kind}-{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}"))
 }
 
 /// How long the stages have to end by themselves after Ctrl-C; a batch in the compiler can take longer.

@@ -9,8 +9,12 @@ use assay_sweep::SweepError;
 use assay_sweep::backend::Backend;
 use assay_sweep::device::Device;
 use assay_sweep::drive::{self, Request, Summary};
+use assay_sweep::condition::Term;
 use assay_sweep::plan::{Plan, ShapeSpec};
-use assay_sweep::record::Record;
+use assay_sweep::record::{self, Record};
+use assay_sweep::rules::{self, RuleText, Score};
+use assay_sweep::{guard, text};
+use serde_json::json;
 
 use crate::cli::Common;
 use crate::cli_sweep::{GuardEvalArgs, RulesArgs, SweepArgs};
@@ -42,7 +46,7 @@ pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
     if args.op != "bmm" {
         return Err(Failure::unsupported(format!("there is no operation `{}`", args.op)));
     }
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("assay-runs/sweep-{}", stamp())));
+    let out = args.out.clone().unwrap_or_else(|| super::audit::default_folder("sweep"));
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     // A second handler in one process cannot happen: this is the only command that runs.
@@ -156,24 +160,88 @@ fn show(common: &Common, summaries: &[(PathBuf, Summary)]) -> Result<(), Failure
     Ok(())
 }
 
-/// Date and time, for the name of a folder.
-fn stamp() -> String {
-    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    format!("{seconds}")
+/// The records of several run folders and files, and the tool's own ones before others where they say the same.
+fn records(paths: &[PathBuf]) -> Result<Vec<Record>, Failure> {
+    let mut out = Vec::new();
+    for path in paths {
+        out.extend(record::read(path).map_err(failure)?);
+    }
+    if out.is_empty() {
+        return Err(Failure::bad_input("there is no record of a sweep"));
+    }
+    Ok(out)
 }
 
 /// Learns or applies rules.
 ///
 /// # Errors
 /// Bad input.
-pub fn rules(_common: &Common, _args: &RulesArgs) -> Result<Exit, Failure> {
-    Err(Failure::unsupported("rules"))
+pub fn rules(common: &Common, args: &RulesArgs) -> Result<Exit, Failure> {
+    let records = records(&args.runs)?;
+    let (texts, score, undecided) = match &args.apply {
+        Some(file) => {
+            let rules = rules::load(file).map_err(failure)?;
+            let score = rules::apply(&rules, &records).map_err(failure)?;
+            let texts: Vec<_> = rules.iter().zip(&score.decided).map(|(r, n)| r.text(*n)).collect();
+            (texts, score, Vec::new())
+        }
+        None => learned(&records)?,
+    };
+    if let Some(path) = &args.save {
+        let text = rules::write(&texts, "learned by assay rules").map_err(failure)?;
+        drive::write_whole(path, &text).map_err(failure)?;
+    }
+    if common.json {
+        output::json(&json!({
+            "rules": texts,
+            "reproduced": score.reproduced(),
+            "total": score.total(),
+            "undecided": undecided,
+            "by_input": score,
+        }))?;
+    } else {
+        output::text(&text::rules(&texts, &score, &undecided, output::width()))?;
+    }
+    Ok(if score.reproduced() == score.total() { Exit::Fine } else { Exit::Wrong })
+}
+
+/// Rules of every group of versions that behave alike, their score together, and what stays open.
+type LearnedText = (Vec<RuleText>, Score, Vec<String>);
+
+fn learned(records: &[Record]) -> Result<LearnedText, Failure> {
+    let groups = rules::learn_by_version(records).map_err(failure)?;
+    let several = groups.len() > 1;
+    let (mut texts, mut all, mut undecided) = (Vec::new(), Score::default(), Vec::new());
+    for group in &groups {
+        let own: Vec<Record> =
+            records.iter().filter(|r| group.versions.contains(&r.version())).cloned().collect();
+        let mut list = group.learned.rules.clone();
+        if several {
+            for rule in &mut list {
+                rule.when.0.insert(0, Term::Version(group.versions.clone()));
+            }
+        }
+        let score = rules::apply(&list, &own).map_err(failure)?;
+        texts.extend(list.iter().zip(&score.decided).map(|(r, n)| r.text(*n)));
+        undecided.extend(group.learned.undecided.iter().map(|u| {
+            if several { format!("{}: {u}", group.versions.join(", ")) } else { u.clone() }
+        }));
+        all.add(&score);
+    }
+    Ok((texts, all, undecided))
 }
 
 /// Evaluates the guard.
 ///
 /// # Errors
 /// Bad input.
-pub fn guard_eval(_common: &Common, _args: &GuardEvalArgs) -> Result<Exit, Failure> {
-    Err(Failure::unsupported("guard-eval"))
+pub fn guard_eval(common: &Common, args: &GuardEvalArgs) -> Result<Exit, Failure> {
+    let rows = guard::evaluate(&records(&args.runs)?, args.limit).map_err(failure)?;
+    let missed = rows.iter().any(|r| r.stopped_at_least < r.silent);
+    if common.json {
+        output::json(&json!({"limit": args.limit, "rows": rows}))?;
+    } else {
+        output::text(&text::guard(&rows, args.limit))?;
+    }
+    Ok(if missed { Exit::Wrong } else { Exit::Fine })
 }
