@@ -34,6 +34,9 @@ pub struct Device {
     /// The paths, in order.
     #[serde(default, rename = "path")]
     pub paths: Vec<PathSpec>,
+    /// Operations other than bmm, where they misbehave.
+    #[serde(default, rename = "operation")]
+    pub operations: Vec<OperationSpec>,
     /// What happens to operands on their way to the device.
     #[serde(default)]
     pub transfer: Option<Transfer>,
@@ -76,6 +79,31 @@ pub struct PathSpec {
     /// elements are zero.
     #[serde(default)]
     pub observed_unexplained: bool,
+}
+
+/// What the device does with an operation other than bmm: a mechanism about its output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperationSpec {
+    /// The case's name.
+    pub op: String,
+    /// In these versions; in all where empty.
+    #[serde(default)]
+    pub versions: Vec<String>,
+    /// When.
+    pub when: String,
+    /// See [`PathSpec`].
+    #[serde(default)]
+    pub raises: Option<String>,
+    /// See [`PathSpec`].
+    #[serde(default)]
+    pub aborts: Option<String>,
+    /// See [`PathSpec`].
+    #[serde(default)]
+    pub zero_from: Option<String>,
+    /// See [`PathSpec`].
+    #[serde(default)]
+    pub first_modulo: Option<String>,
 }
 
 /// An index that wraps.
@@ -147,6 +175,15 @@ impl Device {
             path.when.parse::<Condition>().map_err(at)?;
             let counts = [path.zero_from.as_ref(), path.first_modulo.as_ref(), path.wraps.as_ref().map(|w| &w.at)];
             for text in counts.into_iter().flatten() {
+                if parse_count(text).is_none_or(|n| n == 0) {
+                    return Err(at(SweepError::bad(format!("`{text}` is not a count"))));
+                }
+            }
+        }
+        for op in &device.operations {
+            let at = |e: SweepError| SweepError::bad(format!("{origin}: operation {}: {e}", op.op));
+            op.when.parse::<Condition>().map_err(at)?;
+            for text in [&op.zero_from, &op.first_modulo].into_iter().flatten() {
                 if parse_count(text).is_none_or(|n| n == 0) {
                     return Err(at(SweepError::bad(format!("`{text}` is not a count"))));
                 }
@@ -226,6 +263,26 @@ impl Device {
             zero_from,
             unexplained: path.observed_unexplained,
         })
+    }
+
+    /// What it does with the operation `op`, whose output has the size that `s` says.
+    pub fn operation(&self, op: &str, s: &Situation) -> Behaviour {
+        let found = self.operations.iter().find(|o| {
+            o.op == op
+                && (o.versions.is_empty() || o.versions.contains(&self.version))
+                && o.when.parse::<Condition>().is_ok_and(|c| c.holds(s))
+        });
+        let Some(o) = found else { return Behaviour::Computes(Effects::default()) };
+        if let Some(text) = &o.raises {
+            return Behaviour::Raises(text.clone());
+        }
+        if let Some(text) = &o.aborts {
+            return Behaviour::Aborts(text.clone());
+        }
+        let numel = s.product.numel();
+        let modulo = o.first_modulo.as_deref().and_then(parse_count).map(|k| if numel < k { numel } else { numel % k });
+        let zero_from = [o.zero_from.as_deref().and_then(parse_count), modulo].into_iter().flatten().min();
+        Behaviour::Computes(Effects { zero_from, ..Effects::default() })
     }
 
     /// From which element on a storage of `dtype` arrives as zero.

@@ -18,8 +18,9 @@ use crate::error::SweepError;
 use crate::plan::{Mode, Plan, Series};
 use crate::point::{Phase, Point};
 use crate::record::{self, Outcome, RECORDS, Record};
-use crate::run::Setting;
+use crate::run::{Setting, exchange_bytes};
 use crate::values::Kind;
+use crate::worker::Exchange;
 
 /// What to sweep and how.
 pub struct Request<'a> {
@@ -113,7 +114,8 @@ fn floor(dtype: DType) -> f64 {
 /// a disk that cannot be written, an interrupt.
 pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
     let plan = request.plan;
-    let folder = Folder::open(request)?;
+    let id = identity(request)?;
+    let folder = Folder::open(request.out, request.resume, &id, &manifest_of(request, id.clone(), &BTreeMap::new()))?;
     let scratch = tempfile::tempdir().map_err(SweepError::writing(&std::env::temp_dir()))?;
     let memory = request.memory.or_else(physical_memory);
     let limit = |bytes: u64| bytes / 10 * 6;
@@ -156,7 +158,7 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
         let entry = tolerance.entry(point.dtype).or_insert_with(|| floor(point.dtype));
         *entry = entry.max(10.0 * error);
     }
-    state.folder.write_manifest(request, &tolerance)?;
+    state.folder.manifest(&manifest_of(request, id, &tolerance))?;
     let tolerances = Some(&tolerance);
 
     let series = plan.series()?;
@@ -249,6 +251,14 @@ impl State<'_> {
         std::thread::scope(|scope| {
             for _ in 0..self.request.jobs.max(1).min(missing.len().max(1)) {
                 scope.spawn(|| {
+                    // One exchange for all runs of a thread: the system clears its pages once.
+                    let mut exchange = match Exchange::new(exchange_bytes(points)) {
+                        Ok(exchange) => exchange,
+                        Err(e) => {
+                            lock(&failed).get_or_insert(e);
+                            return;
+                        }
+                    };
                     loop {
                         if lock(&failed).is_some() {
                             return;
@@ -259,7 +269,7 @@ impl State<'_> {
                             None => None,
                             Some(t) => Some(t.get(&point.dtype).copied().unwrap_or_else(|| floor(point.dtype))),
                         };
-                        let outcome = setting.run(point, tolerance, id).and_then(|r| {
+                        let outcome = setting.run(point, tolerance, id, &mut exchange).and_then(|r| {
                             append(&mut lock(&file), &path, &r)?;
                             Ok(r)
                         });
@@ -329,7 +339,7 @@ fn bisection(plan: &Plan, series: &Series, outcomes: &[(u64, Outcome)]) -> Resul
 }
 
 /// The changes of outcome between neighbours.
-fn switches(outcomes: &[(u64, Outcome)]) -> Vec<Switch> {
+pub fn switches(outcomes: &[(u64, Outcome)]) -> Vec<Switch> {
     outcomes
         .windows(2)
         .filter(|p| p[0].1 != p[1].1 && p[0].1 != Outcome::Skipped && p[1].1 != Outcome::Skipped)
@@ -375,17 +385,21 @@ fn summarise(plan: &Plan, backend: &Backend, records: &[Record]) -> Result<Summa
     })
 }
 
-/// The open run folder.
-struct Folder {
+/// The open run folder: its records, and a lock so that no second process writes here.
+pub struct Folder {
     path: PathBuf,
     records: File,
-    /// Held while the sweep runs, so that no second process writes here.
     _lock: File,
 }
 
 impl Folder {
-    fn open(request: &Request<'_>) -> Result<Folder, SweepError> {
-        let path = request.out.to_path_buf();
+    /// Opens `out`, made where it is not there. `identity` is what makes two starts the same sweep; `manifest` is written
+    /// first and must hold it under that name.
+    ///
+    /// # Errors
+    /// A folder in use, one that holds a sweep where `resume` is not set, a sweep of another identity, an unwritable one.
+    pub fn open(out: &Path, resume: bool, identity: &Value, manifest: &Value) -> Result<Folder, SweepError> {
+        let path = out.to_path_buf();
         std::fs::create_dir_all(&path).map_err(SweepError::writing(&path))?;
         let lock_path = path.join(".lock");
         let lock_file = OpenOptions::new()
@@ -398,27 +412,25 @@ impl Folder {
             return Err(SweepError::bad(format!("{} is in use by another sweep", path.display())));
         }
         let file = path.join(RECORDS);
-        let identity = identity(request)?;
+        let at = path.join("manifest.json");
         if file.is_file() {
-            if !request.resume {
+            if !resume {
                 return Err(SweepError::bad(format!(
                     "{} holds a sweep already; --resume continues it, or give another --out",
                     path.display()
                 )));
             }
-            let manifest = path.join("manifest.json");
-            let text = std::fs::read_to_string(&manifest).map_err(SweepError::reading(&manifest))?;
-            let there: Value = serde_json::from_str(&text)
-                .map_err(|e| SweepError::bad(format!("{}: {e}", manifest.display())))?;
-            if there.get("identity") != Some(&identity) {
+            let text = std::fs::read_to_string(&at).map_err(SweepError::reading(&at))?;
+            let there: Value =
+                serde_json::from_str(&text).map_err(|e| SweepError::bad(format!("{}: {e}", at.display())))?;
+            if there.get("identity") != Some(identity) {
                 return Err(SweepError::bad(format!(
                     "{} is a sweep of another plan, backend or version; give another --out",
                     path.display()
                 )));
             }
         } else {
-            let manifest = path.join("manifest.json");
-            write_whole(&manifest, &pretty(&manifest_of(request, identity, &BTreeMap::new()))?)?;
+            write_whole(&at, &pretty(manifest)?)?;
         }
         let mut records = OpenOptions::new()
             .create(true)
@@ -431,9 +443,20 @@ impl Folder {
         Ok(Folder { path, records, _lock: lock_file })
     }
 
-    fn write_manifest(&self, request: &Request<'_>, tolerance: &BTreeMap<DType, f64>) -> Result<(), SweepError> {
-        let text = pretty(&manifest_of(request, identity(request)?, tolerance))?;
-        write_whole(&self.path.join("manifest.json"), &text)
+    /// Writes the manifest again.
+    ///
+    /// # Errors
+    /// An unwritable folder.
+    pub fn manifest(&self, manifest: &Value) -> Result<(), SweepError> {
+        write_whole(&self.path.join("manifest.json"), &pretty(manifest)?)
+    }
+
+    /// Adds a record; it is on disk when this returns.
+    ///
+    /// # Errors
+    /// A full or failing disk.
+    pub fn append(&mut self, r: &Record) -> Result<(), SweepError> {
+        append(&mut self.records, &self.path.join(RECORDS), r)
     }
 }
 
@@ -469,16 +492,24 @@ fn identity(request: &Request<'_>) -> Result<Value, SweepError> {
 
 fn manifest_of(request: &Request<'_>, identity: Value, tolerance: &BTreeMap<DType, f64>) -> Value {
     let tolerance: BTreeMap<&str, f64> = tolerance.iter().map(|(d, t)| (d.name(), *t)).collect();
+    let mut all = machine(request.memory);
+    if let Some(map) = all.as_object_mut() {
+        map.insert("identity".into(), identity);
+        map.insert("plan".into(), serde_json::to_value(request.plan).unwrap_or(Value::Null));
+        map.insert("tolerance".into(), json!(tolerance));
+        map.insert("limits_seconds".into(), json!({"sample": request.limits.0, "full": request.limits.1}));
+    }
+    all
+}
+
+/// What a manifest says of the machine.
+pub fn machine(memory: Option<u64>) -> Value {
     json!({
-        "identity": identity,
-        "plan": request.plan,
-        "tolerance": tolerance,
         "os": std::env::consts::OS,
         "architecture": std::env::consts::ARCH,
         "os_build": os_build(),
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
-        "memory_bytes": request.memory.or_else(physical_memory),
-        "limits_seconds": {"sample": request.limits.0, "full": request.limits.1},
+        "memory_bytes": memory.or_else(physical_memory),
     })
 }
 
@@ -491,7 +522,11 @@ fn os_build() -> String {
     read("sw_vers", &[]).or_else(|| read("uname", &["-srm"])).unwrap_or_default()
 }
 
-fn pretty(value: &impl Serialize) -> Result<String, SweepError> {
+/// JSON for a file.
+///
+/// # Errors
+/// A value that is no JSON.
+pub fn pretty(value: &impl Serialize) -> Result<String, SweepError> {
     let mut text = serde_json::to_string_pretty(value).map_err(|e| SweepError::bad(e.to_string()))?;
     text.push('\n');
     Ok(text)

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cases::{Answers, Case};
 use crate::condition::Situation;
 use crate::device::{Behaviour, Device, Effects};
 use crate::error::SweepError;
@@ -266,5 +267,100 @@ impl Emulated {
             out.extend_from_slice(&made);
         }
         Ok(())
+    }
+}
+
+/// A device that has been given a case: it answers rightly, but for what its mechanisms do to the output.
+pub struct EmulatedCase {
+    device: Device,
+    case: Case,
+    batch: u64,
+    dtype: DType,
+    seed: u64,
+    effects: Effects,
+}
+
+impl EmulatedCase {
+    /// `device` with `batch` batches of `case`.
+    pub fn new(device: Device, case: Case, batch: u64, dtype: DType, seed: u64) -> EmulatedCase {
+        EmulatedCase { device, case, batch, dtype, seed, effects: Effects::default() }
+    }
+
+    /// Runs the operation.
+    pub fn compute(&mut self) -> Computed {
+        let situation = Situation {
+            product: self.case.as_product(self.batch),
+            dtype: self.dtype(),
+            version: self.device.version.clone(),
+        };
+        match self.device.operation(&self.case.name, &situation) {
+            Behaviour::Computes(e) => self.effects = e,
+            Behaviour::Raises(message) => return Computed::Raised { stage: "forward", message },
+            Behaviour::Aborts(message) => return Computed::Aborts(message),
+            Behaviour::Hangs => return Computed::Hangs,
+        }
+        Computed::Done
+    }
+
+    /// The element type of the output.
+    pub fn dtype(&self) -> DType {
+        self.case.output_dtype(self.dtype)
+    }
+
+    /// The element type of a tensor.
+    ///
+    /// # Errors
+    /// A tensor that the case does not have.
+    pub fn dtype_of(&self, tensor: &str) -> Result<DType, SweepError> {
+        if tensor == "out" {
+            return Ok(self.dtype());
+        }
+        self.case
+            .operands
+            .iter()
+            .find(|o| o.name == tensor)
+            .map(|o| self.case.operand_dtype(o, self.dtype))
+            .ok_or_else(|| SweepError::bad(format!("there is no tensor `{tensor}`")))
+    }
+
+    /// The shape of the output.
+    pub fn shape(&self) -> Vec<u64> {
+        let mut shape = vec![self.batch * self.case.output.times];
+        shape.extend(&self.case.output.shape);
+        shape
+    }
+
+    /// Batches of a tensor.
+    ///
+    /// # Errors
+    /// A tensor or batch that is not there.
+    pub fn read(&self, tensor: &str, batches: &[u64]) -> Result<Vec<f64>, SweepError> {
+        let answers = Answers::new(&self.case, self.batch, self.dtype, self.seed)?;
+        let mut out = Vec::new();
+        if let Some(which) = self.case.operands.iter().position(|o| o.name == tensor) {
+            let mut values = Vec::new();
+            for &b in batches {
+                answers.operand(which, b, &mut values);
+                out.extend(values.iter().map(|&v| f64::from(v)));
+            }
+            return Ok(out);
+        }
+        if tensor != "out" {
+            return Err(SweepError::bad(format!("there is no tensor `{tensor}`")));
+        }
+        let per = self.case.output_elements();
+        let mut values = Vec::new();
+        for &b in batches {
+            answers.output(b, &mut values)?;
+            if let Some(from) = self.effects.zero_from {
+                for (i, v) in values.iter_mut().enumerate() {
+                    if b * per + i as u64 >= from {
+                        *v = 0.0;
+                    }
+                }
+            }
+            out.extend_from_slice(&values);
+        }
+        Ok(out)
     }
 }

@@ -9,6 +9,8 @@
 //! It neither compiles nor executes CUDA, and holds nothing that only one operating system has.
 
 pub mod backend;
+pub mod case_run;
+pub mod cases;
 pub mod condition;
 pub mod device;
 pub mod differ;

@@ -125,9 +125,11 @@ impl Rule {
 struct Item {
     situation: Situation,
     label: Label,
+    /// Every statement about the place of the wrong batches that holds.
+    extents: Vec<String>,
 }
 
-/// An outcome and, of a wrong one, the statements about its place that hold.
+/// An outcome and, of a wrong one, the statement about its place that tells most runs of its kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Label {
     outcome: Outcome,
@@ -140,30 +142,30 @@ fn items(r: &Record, p: &Point) -> Result<Vec<Item>, SweepError> {
     let outcome = r.outcome()?;
     let products = p.products();
     let situation = |i: usize| Situation { product: products[i], dtype: p.dtype, version: version.clone() };
-    let label = |outcome: Outcome, tensor: &str| Label {
-        outcome,
-        extent: if outcome.silent() {
-            r.tensors.get(tensor).and_then(|t| t.extents.first()).cloned().unwrap_or_default()
-        } else {
-            String::new()
+    let item = |i: usize, outcome: Outcome, tensor: &str| Item {
+        situation: situation(i),
+        label: Label { outcome, extent: String::new() },
+        extents: match r.tensors.get(tensor) {
+            Some(t) if outcome.silent() => t.extents.clone(),
+            _ => Vec::new(),
         },
     };
     if outcome == Outcome::Skipped || outcome == Outcome::InputCorrupt {
         return Ok(Vec::new());
     }
     if !p.backward {
-        return Ok(vec![Item { situation: situation(0), label: label(outcome, "out") }]);
+        return Ok(vec![item(0, outcome, "out")]);
     }
     let mut out = Vec::new();
     for (i, (tensor, class)) in
         [("out", &r.cls_out), ("grad_a", &r.cls_grad_a), ("grad_b", &r.cls_grad_b)].into_iter().enumerate()
     {
         if let Some(class) = class.as_deref().and_then(Outcome::parse) {
-            out.push(Item { situation: situation(i), label: label(class, tensor) });
+            out.push(item(i, class, tensor));
         }
     }
     if out.is_empty() && r.stage.as_deref() == Some("forward") {
-        out.push(Item { situation: situation(0), label: label(outcome, "out") });
+        out.push(item(0, outcome, "out"));
     }
     Ok(out)
 }
@@ -252,10 +254,19 @@ pub fn learn(records: &[Record]) -> Result<Learned, SweepError> {
                             item.label.outcome.name()
                         )));
                     }
+                    // A comparison of all elements says more about the place than a sampled one: what both say holds.
+                    if !item.extents.is_empty() {
+                        let held = &mut all[at].extents;
+                        if held.is_empty() {
+                            *held = item.extents;
+                        } else {
+                            held.retain(|e| item.extents.contains(e));
+                        }
+                    }
                     at
                 }
                 None => {
-                    all.push(Item { situation: key.clone(), label: item.label });
+                    all.push(Item { situation: key.clone(), ..item });
                     seen.insert((key, ()), all.len() - 1);
                     all.len() - 1
                 }
@@ -271,18 +282,38 @@ pub fn learn(records: &[Record]) -> Result<Learned, SweepError> {
     Learner::new(&all, &series).learn(records)
 }
 
-/// Wrong outcomes whose place is not known take the place of the others where there is only one.
+/// Gives every wrong item one statement about its place: of the statements that hold, the one that holds for most.
 fn merge_extents(all: &mut [Item]) {
-    let vague = |e: &str| e.is_empty();
-    let known: BTreeSet<(Outcome, String)> = all
-        .iter()
-        .filter(|i| i.label.outcome.silent() && !vague(&i.label.extent))
-        .map(|i| (i.label.outcome, i.label.extent.clone()))
-        .collect();
-    for item in all.iter_mut().filter(|i| i.label.outcome.silent() && vague(&i.label.extent)) {
-        let of: Vec<_> = known.iter().filter(|(o, _)| *o == item.label.outcome).collect();
-        if let [(_, extent)] = of.as_slice() {
-            item.label.extent.clone_from(extent);
+    let mut open: Vec<usize> = (0..all.len()).filter(|&i| all[i].label.outcome.silent()).collect();
+    while !open.is_empty() {
+        let mut counts: BTreeMap<(Outcome, String), usize> = BTreeMap::new();
+        for &i in &open {
+            for e in &all[i].extents {
+                *counts.entry((all[i].label.outcome, e.clone())).or_insert(0) += 1;
+            }
+        }
+        // Of equals the first in the alphabet of statements; "every batch" stands behind "batches beyond …".
+        let Some(((outcome, extent), _)) = counts.into_iter().max_by_key(|(k, n)| (*n, std::cmp::Reverse(k.clone()))) else {
+            break;
+        };
+        open.retain(|&i| {
+            let hit = all[i].label.outcome == outcome && all[i].extents.contains(&extent);
+            if hit {
+                all[i].label.extent.clone_from(&extent);
+            }
+            !hit
+        });
+    }
+    // Where nothing is known of the place, it is that of the others if they have but one.
+    for i in open {
+        let outcome = all[i].label.outcome;
+        let known: BTreeSet<String> = all
+            .iter()
+            .filter(|x| x.label.outcome == outcome && !x.label.extent.is_empty())
+            .map(|x| x.label.extent.clone())
+            .collect();
+        if known.len() == 1 {
+            all[i].label.extent = known.into_iter().next().unwrap_or_default();
         }
     }
 }
@@ -319,7 +350,7 @@ impl<'a> Learner<'a> {
     fn literals(&self, series: &BTreeMap<String, Vec<(u64, usize)>>) -> Vec<(Term, Bits, u32)> {
         let mut terms: Vec<(Term, u32)> = Vec::new();
         for (i, flag) in Flag::ALL.into_iter().enumerate() {
-            terms.push((Term::Flag(flag, false), 20 + i as u32));
+            terms.push((Term::Flag(flag, false), i as u32));
             terms.push((Term::Flag(flag, true), 50 + i as u32));
         }
         let dtypes: BTreeSet<DType> = self.items.iter().map(|i| i.situation.dtype).collect();
@@ -361,7 +392,7 @@ impl<'a> Learner<'a> {
                 let below = if at == 0 { 0 } else { values[at - 1] };
                 let (t, ge) = snap(below, cut);
                 let (above_cmp, below_cmp) = if ge { (Cmp::Ge, Cmp::Lt) } else { (Cmp::Gt, Cmp::Le) };
-                terms.push((Term::Size(size, above_cmp, t), s as u32));
+                terms.push((Term::Size(size, above_cmp, t), 5 + s as u32));
                 terms.push((Term::Size(size, below_cmp, t), 30 + s as u32));
             }
         }
@@ -788,8 +819,18 @@ impl Learned {
             }
         }
         for (rule, fit) in self.rules.iter_mut().zip(fits) {
-            // The plainest of those that fit.
-            rule.reading = fit.and_then(|f| f.into_iter().min_by_key(|n| (n.matches('+').count(), n.len()))).unwrap_or_default();
+            // The plainest of those that fit. An index that wraps at a smaller count reads the same elements beyond a larger
+            // power of two, but would be wrong before it: the count of the extent, else the largest.
+            let extent = rule.extent.clone();
+            rule.reading = fit
+                .and_then(|f| {
+                    f.into_iter().min_by_key(|n| {
+                        let wrap = Misreading::parse(n).and_then(|m| m.wrap);
+                        let named = wrap.is_none_or(|w| extent.contains(&format!("element {} of", count(w))));
+                        (n.matches('+').count(), !named, std::cmp::Reverse(wrap))
+                    })
+                })
+                .unwrap_or_default();
         }
         Ok(())
     }

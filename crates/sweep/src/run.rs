@@ -37,6 +37,12 @@ pub struct Setting<'a> {
     pub interrupted: &'a AtomicBool,
 }
 
+/// Bytes of an exchange for these points: a batch of the largest tensor at least.
+pub fn exchange_bytes(points: &[Point]) -> u64 {
+    let batch = points.iter().map(|p| p.shape.crossing_elements() * p.dtype.size_bytes()).max().unwrap_or(0);
+    batch.max(64 << 20)
+}
+
 /// Largest error that a calibration may have: more is no rounding.
 fn calibration_ceiling(dtype: assay_tensor::DType) -> f64 {
     match dtype {
@@ -52,10 +58,16 @@ impl Setting<'_> {
     ///
     /// # Errors
     /// The sweep cannot go on: a worker that breaks the protocol, no room for the exchange, an interrupt.
-    pub fn run(&self, point: &Point, tolerance: Option<f64>, id: u64) -> Result<Record, SweepError> {
+    pub fn run(
+        &self,
+        point: &Point,
+        tolerance: Option<f64>,
+        id: u64,
+        exchange: &mut Exchange,
+    ) -> Result<Record, SweepError> {
         let started = Instant::now();
         let mut record = self.blank(point, tolerance, id);
-        let end = self.attempt(point, tolerance, &mut record);
+        let end = self.attempt(point, tolerance, exchange, &mut record);
         record.wall_sec = json!((started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0);
         match end {
             Ok(()) => {}
@@ -76,7 +88,13 @@ impl Setting<'_> {
         Ok(record)
     }
 
-    fn attempt(&self, point: &Point, tolerance: Option<f64>, record: &mut Record) -> Result<(), Stop> {
+    fn attempt(
+        &self,
+        point: &Point,
+        tolerance: Option<f64>,
+        exchange: &mut Exchange,
+        record: &mut Record,
+    ) -> Result<(), Stop> {
         if let Some(why) = self.backend.refuses(point) {
             return Err(SweepError::Unsupported(why).into());
         }
@@ -92,18 +110,15 @@ impl Setting<'_> {
             return Ok(());
         }
         let limit = if point.compare == Compare::Full { self.limits.1 } else { self.limits.0 };
-        let shape = point.shape;
-        let batch_bytes = shape.crossing_elements() * point.dtype.size_bytes();
-        let mut exchange = Exchange::new(batch_bytes.max(64 << 20))?;
         let command = self.backend.command(self.scratch)?;
         let mut worker = Worker::start(command, Duration::from_secs(limit), self.interrupted)?;
-        let ready = worker.ask(&self.backend.run_request(point, &exchange, self.threads))?;
+        let ready = worker.ask(&self.backend.run_request(point, exchange, self.threads))?;
         record.environment = ready.get("environment").cloned().unwrap_or(Value::Null);
         if let Some(v) = record.environment.get("torch").and_then(Value::as_str) {
             v.clone_into(&mut record.torch);
         }
         if ready.get("generates").and_then(Value::as_bool) != Some(true) {
-            send_inputs(point, &mut worker, &mut exchange)?;
+            send_inputs(point, &mut worker, exchange)?;
         }
         let computed = worker.ask(&json!({"type": "compute"}))?;
         record.operators = computed
@@ -112,7 +127,7 @@ impl Setting<'_> {
             .map(|a| a.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect())
             .unwrap_or_default();
         check_outputs(point, &computed)?;
-        let mut source = FromWorker { worker: &mut worker, exchange: &mut exchange, point };
+        let mut source = FromWorker { worker: &mut worker, exchange, point };
         if let Some(operand) = corrupt_input(point, &mut source)? {
             record.cls = Outcome::InputCorrupt.name().into();
             record.message = Some(format!("`{operand}` read back from the device differs from what was sent"));

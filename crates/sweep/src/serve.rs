@@ -7,16 +7,37 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::device::Device;
-use crate::emulate::{Computed, Emulated, PointText, Selection};
+use assay_tensor::DType;
+
+use crate::cases::Case;
+use crate::emulate::{Computed, Emulated, EmulatedCase, PointText, Selection};
 use crate::error::SweepError;
-use crate::values::encode;
+use crate::values::{encode, encode_wide};
 
 #[derive(Deserialize)]
 struct Run {
     version: u32,
     exchange: ExchangeText,
-    point: PointText,
+    #[serde(default)]
+    point: Option<PointText>,
+    #[serde(default)]
+    case: Option<CaseText>,
     emulated: Device,
+}
+
+/// A case as it travels to an emulated worker.
+#[derive(Deserialize)]
+struct CaseText {
+    case: Case,
+    batch: u64,
+    dtype: DType,
+    seed: u64,
+}
+
+/// What this process emulates: a product, or a case.
+enum Served {
+    Product(Box<Emulated>),
+    Case(Box<EmulatedCase>),
 }
 
 #[derive(Deserialize)]
@@ -35,7 +56,7 @@ struct ReadRequest {
 /// Serves requests from standard input until `quit` or its end. The answer is the exit status.
 pub fn emulated_worker() -> i32 {
     let mut lines = std::io::stdin().lock().lines();
-    let mut served: Option<(Emulated, MmapMut)> = None;
+    let mut served: Option<(Served, MmapMut)> = None;
     while let Some(Ok(line)) = lines.next() {
         let reply = match answer(&line, &mut served) {
             Ok(Some(reply)) => reply,
@@ -50,7 +71,7 @@ pub fn emulated_worker() -> i32 {
     0
 }
 
-fn answer(line: &str, served: &mut Option<(Emulated, MmapMut)>) -> Result<Option<Value>, SweepError> {
+fn answer(line: &str, served: &mut Option<(Served, MmapMut)>) -> Result<Option<Value>, SweepError> {
     let broken = |e: String| SweepError::Worker(e);
     let request: Value = serde_json::from_str(line).map_err(|e| broken(e.to_string()))?;
     let kind = request.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -71,7 +92,14 @@ fn answer(line: &str, served: &mut Option<(Emulated, MmapMut)>) -> Result<Option
             let map = unsafe { MmapMut::map_mut(&file) }.map_err(SweepError::reading(path))?;
             let name = run.emulated.name.clone();
             let version = run.emulated.version.clone();
-            *served = Some((Emulated::new(run.emulated, run.point.point()?), map));
+            let device = match (run.point, run.case) {
+                (Some(point), None) => Served::Product(Box::new(Emulated::new(run.emulated, point.point()?))),
+                (None, Some(c)) => {
+                    Served::Case(Box::new(EmulatedCase::new(run.emulated, c.case, c.batch, c.dtype, c.seed)))
+                }
+                _ => return Err(broken("a run without a point or with a case beside it".into())),
+            };
+            *served = Some((device, map));
             Ok(Some(json!({
                 "type": "ready",
                 "generates": true,
@@ -79,15 +107,19 @@ fn answer(line: &str, served: &mut Option<(Emulated, MmapMut)>) -> Result<Option
             })))
         }
         ("compute", Some((device, _))) => {
-            let computed = device.compute();
+            let (computed, dtype, outputs) = match device {
+                Served::Product(d) => {
+                    let batch = d.batch();
+                    let shapes = d.outputs().into_iter().map(|(n, r, c)| (n, vec![batch, r, c])).collect::<Vec<_>>();
+                    (d.compute(), d.dtype(), shapes)
+                }
+                Served::Case(d) => (d.compute(), d.dtype(), vec![("out", d.shape())]),
+            };
             Ok(Some(match computed {
                 Computed::Done => {
-                    let dtype = device.dtype();
-                    let batch = device.batch();
-                    let outputs: Vec<Value> = device
-                        .outputs()
+                    let outputs: Vec<Value> = outputs
                         .into_iter()
-                        .map(|(name, rows, cols)| json!({"name": name, "dtype": dtype, "shape": [batch, rows, cols]}))
+                        .map(|(name, shape)| json!({"name": name, "dtype": dtype, "shape": shape}))
                         .collect();
                     json!({"type": "computed", "outputs": outputs, "operators": [], "seconds": 0.0})
                 }
@@ -109,13 +141,19 @@ fn answer(line: &str, served: &mut Option<(Emulated, MmapMut)>) -> Result<Option
                 (Some(r), Some(c)) => Selection::Grid(r, c),
                 _ => Selection::Whole,
             };
-            let values = device.read(&read.tensor, &read.batches, &selection)?;
-            let dtype = device.dtype();
-            let bytes = values.len() * dtype.size_bytes() as usize;
+            let (dtype, wide, narrow) = match device {
+                Served::Product(d) => (d.dtype(), Vec::new(), d.read(&read.tensor, &read.batches, &selection)?),
+                Served::Case(d) => (d.dtype_of(&read.tensor)?, d.read(&read.tensor, &read.batches)?, Vec::new()),
+            };
+            let bytes = (wide.len() + narrow.len()) * dtype.size_bytes() as usize;
             let Some(room) = map.get_mut(..bytes) else {
                 return Err(broken(format!("{bytes} bytes do not fit the exchange")));
             };
-            encode(dtype, &values, room);
+            if narrow.is_empty() {
+                encode_wide(dtype, &wide, room);
+            } else {
+                encode(dtype, &narrow, room);
+            }
             Ok(Some(json!({"type": "done", "bytes": bytes})))
         }
         (other, _) => Err(broken(format!("an unexpected request `{other}`"))),

@@ -362,6 +362,21 @@ pub fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
     }
 }
 
+/// Float64 values as elements of `dtype`, rounded to the nearest; integers truncated.
+pub fn encode_wide(dtype: DType, values: &[f64], out: &mut [u8]) {
+    let size = dtype.size_bytes() as usize;
+    for (v, slot) in values.iter().zip(out.chunks_exact_mut(size)) {
+        match dtype {
+            DType::F64 => slot.copy_from_slice(&v.to_le_bytes()),
+            DType::F16 => slot.copy_from_slice(&f16::from_f64(*v).to_le_bytes()),
+            DType::BF16 => slot.copy_from_slice(&bf16::from_f64(*v).to_le_bytes()),
+            DType::I64 | DType::U64 => slot.copy_from_slice(&(*v as i64).to_le_bytes()),
+            DType::I32 => slot.copy_from_slice(&(*v as i32).to_le_bytes()),
+            _ => encode(dtype, &[*v as f32], slot),
+        }
+    }
+}
+
 /// Little-endian elements of `dtype` as `f64`; `i64` and `u64` beyond 2^53 are rounded.
 pub fn decode(dtype: DType, bytes: &[u8], out: &mut Vec<f64>) {
     fn take<const N: usize>(bytes: &[u8], out: &mut Vec<f64>, f: impl Fn([u8; N]) -> f64) {

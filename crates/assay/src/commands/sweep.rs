@@ -1,6 +1,6 @@
 //! `assay sweep`, `assay rules`, `assay guard-eval`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,11 +9,12 @@ use assay_sweep::SweepError;
 use assay_sweep::backend::Backend;
 use assay_sweep::device::Device;
 use assay_sweep::drive::{self, Request, Summary};
-use assay_sweep::condition::Term;
+use assay_sweep::cases::{self, Case};
+use assay_sweep::condition::{Term, dtype};
 use assay_sweep::plan::{Plan, ShapeSpec};
 use assay_sweep::record::{self, Record};
 use assay_sweep::rules::{self, RuleText, Score};
-use assay_sweep::{guard, text};
+use assay_sweep::{case_run, guard, text};
 use serde_json::json;
 
 use crate::cli::Common;
@@ -41,16 +42,16 @@ fn failure(e: SweepError) -> Failure {
 /// # Errors
 /// Bad input, an unwritable folder, an interrupt, what a backend cannot do.
 pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
-    let plan = plan(args).map_err(failure)?;
     let backends = backends(args).map_err(failure)?;
-    if args.op != "bmm" {
-        return Err(Failure::unsupported(format!("there is no operation `{}`", args.op)));
-    }
     let out = args.out.clone().unwrap_or_else(|| super::audit::default_folder("sweep"));
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     // A second handler in one process cannot happen: this is the only command that runs.
     let _ = ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed));
+    if args.op != "bmm" {
+        return cases(common, args, &backends, &out, &interrupted);
+    }
+    let plan = plan(args).map_err(failure)?;
     let mut summaries = Vec::new();
     for backend in &backends {
         let folder = if backends.len() > 1 { out.join(backend.version()) } else { out.clone() };
@@ -73,6 +74,70 @@ pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
             progress: &progress,
         };
         let summary = drive::sweep(&request);
+        bar.finish();
+        summaries.push((folder, summary.map_err(failure)?));
+    }
+    show(common, &summaries)?;
+    Ok(Exit::Fine)
+}
+
+/// Sweeps operations of `sweeps/cases`.
+fn cases(
+    common: &Common,
+    args: &SweepArgs,
+    backends: &[Backend],
+    out: &Path,
+    interrupted: &AtomicBool,
+) -> Result<Exit, Failure> {
+    let cases = if args.op == "all" {
+        let mut all = Vec::new();
+        for (name, _) in cases::names() {
+            all.push(Case::find(&name).map_err(failure)?);
+        }
+        all
+    } else {
+        vec![Case::find(&args.op).map_err(failure)?]
+    };
+    let wrong_flag = [
+        ("--plan", args.plan.is_some()),
+        ("--layout", !args.layout.is_empty()),
+        ("--shapes", !args.shapes.is_empty()),
+    ];
+    if let Some((flag, _)) = wrong_flag.iter().find(|(_, given)| *given) {
+        return Err(Failure::bad_input(format!("{flag} is for bmm; `{}` has its shape in its own file", args.op)));
+    }
+    let mut dtypes = Vec::new();
+    for name in &args.dtype {
+        dtypes.push(dtype(name).ok_or_else(|| Failure::bad_input(format!("`{name}` is not a dtype")))?);
+    }
+    let boundaries = if args.boundary.is_empty() {
+        ["2^31", "2^32", "2^32 bytes"].map(str::to_owned).to_vec()
+    } else {
+        args.boundary.clone()
+    };
+    let mut summaries = Vec::new();
+    for backend in backends {
+        let folder = if backends.len() > 1 { out.join(backend.version()) } else { out.to_path_buf() };
+        let bar = Bar::new(common.quiet || common.json);
+        bar.stage(&format!("{} on {}", args.op, backend.label()), 0);
+        let progress = |done: usize, planned: usize, r: &Record| {
+            bar.at(done as u64, planned as u64);
+            bar.note(&format!("{} {} B={} {}", r.op, r.dtype, r.b, r.cls));
+        };
+        let request = case_run::Request {
+            cases: &cases,
+            backend,
+            out: &folder,
+            resume: args.resume,
+            boundaries: &boundaries,
+            dtypes: &dtypes,
+            limit: args.timeout.0,
+            memory: args.memory,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            interrupted,
+            progress: &progress,
+        };
+        let summary = case_run::sweep(&request);
         bar.finish();
         summaries.push((folder, summary.map_err(failure)?));
     }
