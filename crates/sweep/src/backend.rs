@@ -155,7 +155,8 @@ impl Backend {
 
     /// What it cannot run.
     pub fn refuses(&self, point: &Point) -> Option<String> {
-        (point.layout == Layout::Offset && point.backward).then(|| "a backward pass behind an offset".to_owned())
+        (point.layout == Layout::Offset && point.backward)
+            .then(|| "a backward pass behind an offset".to_owned())
     }
 }
 

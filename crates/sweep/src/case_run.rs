@@ -86,7 +86,8 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
     let mut plan = Vec::new();
     for case in request.cases {
         for name in &case.dtypes {
-            let dtype = dtype_named(name).ok_or_else(|| SweepError::bad(format!("`{name}` is not a dtype")))?;
+            let dtype =
+                dtype_named(name).ok_or_else(|| SweepError::bad(format!("`{name}` is not a dtype")))?;
             if request.dtypes.is_empty() || request.dtypes.contains(&dtype) {
                 plan.push((case, dtype, sizes(case, dtype, request.boundaries)?));
             }
@@ -118,7 +119,8 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
                 let outcome = r.outcome()?;
                 if tolerance.is_none() {
                     let error = r.max_rel_err.unwrap_or(0.0);
-                    let t = case.tolerance.unwrap_or_else(|| (10.0 * error).max(floor(case.output_dtype(dtype))));
+                    let t =
+                        case.tolerance.unwrap_or_else(|| (10.0 * error).max(floor(case.output_dtype(dtype))));
                     tolerance = Some(t);
                     tolerances.insert(format!("{} {dtype}", case.name), t);
                 }
@@ -173,8 +175,9 @@ fn batches(case: &Case, dtype: DType, operands: u64) -> Vec<u64> {
     let all = operands * case.output.times;
     let last = all - 1;
     let n = 64u64;
-    let mut out: Vec<u64> =
-        (0..n).map(|x| u64::try_from(u128::from(x) * u128::from(last) / u128::from(n - 1)).unwrap_or(last)).collect();
+    let mut out: Vec<u64> = (0..n)
+        .map(|x| u64::try_from(u128::from(x) * u128::from(last) / u128::from(n - 1)).unwrap_or(last))
+        .collect();
     out.extend(0..4.min(all));
     out.extend(all.saturating_sub(8)..all);
     let size = case.output_dtype(dtype).size_bytes();
@@ -276,7 +279,8 @@ impl Run<'_> {
             let estimate = (case.bytes(batch, dtype) as f64 * 1.05) as u64 + (3 << 30);
             if estimate > memory / 10 * 6 {
                 r.cls = Outcome::Skipped.name().into();
-                r.message = Some(format!("{estimate} bytes estimated, more than 60% of the memory ({memory})"));
+                r.message =
+                    Some(format!("{estimate} bytes estimated, more than 60% of the memory ({memory})"));
                 return Ok(());
             }
         }
@@ -348,7 +352,12 @@ impl Run<'_> {
         first
     }
 
-    fn send(&self, answers: &Answers<'_>, worker: &mut Worker<'_>, exchange: &mut Exchange) -> Result<(), Stop> {
+    fn send(
+        &self,
+        answers: &Answers<'_>,
+        worker: &mut Worker<'_>,
+        exchange: &mut Exchange,
+    ) -> Result<(), Stop> {
         let mut values = Vec::new();
         for (which, o) in self.case.operands.iter().enumerate() {
             let dtype = self.case.operand_dtype(o, self.dtype);
@@ -414,10 +423,13 @@ impl Run<'_> {
         let mut worst = 0.0f64;
         let mut bad: Vec<u64> = Vec::new();
         for part in all.chunks(chunk) {
-            let reply =
-                worker.ask(&json!({"type": "read", "tensor": "out", "batches": part, "rows": null, "cols": null}))?;
+            let reply = worker.ask(
+                &json!({"type": "read", "tensor": "out", "batches": part, "rows": null, "cols": null}),
+            )?;
             if reply.get("bytes").and_then(Value::as_u64) != Some(part.len() as u64 * bytes) {
-                return Err(Stop::Failed(SweepError::Worker(format!("a reply to `read` of another length: {reply}"))));
+                return Err(Stop::Failed(SweepError::Worker(format!(
+                    "a reply to `read` of another length: {reply}"
+                ))));
             }
             for (i, &b) in part.iter().enumerate() {
                 let at = i * bytes as usize;

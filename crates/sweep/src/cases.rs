@@ -121,8 +121,8 @@ impl Case {
     /// # Errors
     /// TOML of another form, lines that are no reference, names that are not there.
     pub fn parse(text: &str, origin: &str) -> Result<Case, SweepError> {
-        let case: Case =
-            toml::from_str(text).map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
+        let case: Case = toml::from_str(text)
+            .map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
         let bad = |what: String| SweepError::bad(format!("{origin}: {what}"));
         let known = |name: &str| case.operands.iter().any(|o| o.name == name);
         match &case.reference {
@@ -206,7 +206,8 @@ impl Case {
             .iter()
             .map(|o| o.shape.iter().product::<u64>() * self.operand_dtype(o, dtype).size_bytes())
             .sum();
-        batch * (operands + self.output.times * self.output_elements() * self.output_dtype(dtype).size_bytes())
+        batch
+            * (operands + self.output.times * self.output_elements() * self.output_dtype(dtype).size_bytes())
     }
 
     /// The call with `{B}` filled in.
@@ -229,7 +230,15 @@ impl Case {
     /// A product with the output's size, for conditions about it.
     pub fn as_product(&self, batch: u64) -> Product {
         let per = self.output.times * self.output_elements();
-        let view = |rows, cols| View { role: Role::A, batches: batch, rows, cols, skip: 0, transposed: false, flipped: false };
+        let view = |rows, cols| View {
+            role: Role::A,
+            batches: batch,
+            rows,
+            cols,
+            skip: 0,
+            transposed: false,
+            flipped: false,
+        };
         Product { output: "out", left: view(per, 1), right: view(1, 1) }
     }
 }
@@ -308,7 +317,8 @@ impl<'a> Answers<'a> {
             }
             Reference::Cat(names) => {
                 let which = (batch / self.batch) as usize;
-                let name = names.get(which).ok_or_else(|| SweepError::bad("a batch beyond the last operand"))?;
+                let name =
+                    names.get(which).ok_or_else(|| SweepError::bad("a batch beyond the last operand"))?;
                 self.operand(index_of(name), batch % self.batch, &mut values);
                 out.extend(values.iter().map(|&v| f64::from(v)));
             }

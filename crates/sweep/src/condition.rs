@@ -363,7 +363,8 @@ fn term(text: &str) -> Result<Term, SweepError> {
                 .into_iter()
                 .find(|c| c.sign() == *sign)
                 .ok_or_else(|| bad("comparisons are >, >=, <, <=, ="))?;
-            let at = parse_count(&rest.concat()).ok_or_else(|| bad("a count is written 2^31, 2^31+1 or in digits"))?;
+            let at = parse_count(&rest.concat())
+                .ok_or_else(|| bad("a count is written 2^31, 2^31+1 or in digits"))?;
             Ok(Term::Size(size, cmp, at))
         }
         [.., flag] if words.len() <= 2 => {
@@ -453,7 +454,9 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Condition>().unwrap().to_string(), text);
         }
-        for text in ["", "out.numel", "out.numel >> 4", "nothing > 4", "out.numel > x", "not", "sliced transposed"] {
+        for text in
+            ["", "out.numel", "out.numel >> 4", "nothing > 4", "out.numel > x", "not", "sliced transposed"]
+        {
             assert!(text.parse::<Condition>().is_err(), "{text}");
         }
     }
@@ -475,6 +478,9 @@ mod tests {
         assert_eq!(s.size(Size::Out), (1 << 32) + 65_536);
         assert_eq!((s.size(Size::View), s.size(Size::Contiguous)), (65_537 << 14, 65_537 << 14));
         let s = situation(base, Layout::Slice, 10);
-        assert_eq!((s.size(Size::Sliced), s.size(Size::ViewStorage), s.size(Size::Contiguous)), (10 << 14, 11 << 14, 0));
+        assert_eq!(
+            (s.size(Size::Sliced), s.size(Size::ViewStorage), s.size(Size::Contiguous)),
+            (10 << 14, 11 << 14, 0)
+        );
     }
 }

@@ -168,12 +168,13 @@ impl Device {
     /// # Errors
     /// TOML of another form, and conditions and counts that cannot be read.
     pub fn parse(text: &str, origin: &str) -> Result<Device, SweepError> {
-        let device: Device =
-            toml::from_str(text).map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
+        let device: Device = toml::from_str(text)
+            .map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
         for (i, path) in device.paths.iter().enumerate() {
             let at = |e: SweepError| SweepError::bad(format!("{origin}: path {}: {e}", i + 1));
             path.when.parse::<Condition>().map_err(at)?;
-            let counts = [path.zero_from.as_ref(), path.first_modulo.as_ref(), path.wraps.as_ref().map(|w| &w.at)];
+            let counts =
+                [path.zero_from.as_ref(), path.first_modulo.as_ref(), path.wraps.as_ref().map(|w| &w.at)];
             for text in counts.into_iter().flatten() {
                 if parse_count(text).is_none_or(|n| n == 0) {
                     return Err(at(SweepError::bad(format!("`{text}` is not a count"))));
@@ -227,7 +228,8 @@ impl Device {
     /// What it does with a product.
     pub fn behaviour(&self, s: &Situation) -> Behaviour {
         // Conditions and counts were read when the file was.
-        let Some(path) = self.paths.iter().find(|p| p.when.parse::<Condition>().is_ok_and(|c| c.holds(s))) else {
+        let Some(path) = self.paths.iter().find(|p| p.when.parse::<Condition>().is_ok_and(|c| c.holds(s)))
+        else {
             return Behaviour::Computes(Effects::default());
         };
         if let Some(text) = &path.raises {
@@ -252,7 +254,11 @@ impl Device {
             }),
         };
         let numel = s.product.numel();
-        let modulo = path.first_modulo.as_deref().and_then(parse_count).map(|k| if numel < k { numel } else { numel % k });
+        let modulo = path
+            .first_modulo
+            .as_deref()
+            .and_then(parse_count)
+            .map(|k| if numel < k { numel } else { numel % k });
         let zero_from = [path.zeros.then_some(0), path.zero_from.as_deref().and_then(parse_count), modulo]
             .into_iter()
             .flatten()
@@ -280,7 +286,11 @@ impl Device {
             return Behaviour::Aborts(text.clone());
         }
         let numel = s.product.numel();
-        let modulo = o.first_modulo.as_deref().and_then(parse_count).map(|k| if numel < k { numel } else { numel % k });
+        let modulo = o
+            .first_modulo
+            .as_deref()
+            .and_then(parse_count)
+            .map(|k| if numel < k { numel } else { numel % k });
         let zero_from = [o.zero_from.as_deref().and_then(parse_count), modulo].into_iter().flatten().min();
         Behaviour::Computes(Effects { zero_from, ..Effects::default() })
     }

@@ -71,7 +71,9 @@ const APART: [&str; 24] = [
 /// A field of another writer that describes the environment, time or memory.
 fn apart(name: &str) -> bool {
     APART.contains(&name)
-        || ["_sec", "time", "torch", "mem", "rss", "macos", "os_", "python", "host", "version"].iter().any(|p| name.contains(p))
+        || ["_sec", "time", "torch", "mem", "rss", "macos", "os_", "python", "host", "version"]
+            .iter()
+            .any(|p| name.contains(p))
 }
 
 /// What makes two runs the same one: operation, shape, dtype, layout, input, batch size, seed, kind of comparison, leading
@@ -114,7 +116,13 @@ pub fn compare(first: &[Record], second: &[Record]) -> Result<Difference, SweepE
         let names: BTreeSet<&String> = v.keys().chain(w.keys()).collect();
         let fields: Vec<(String, Value, Value)> = names
             .into_iter()
-            .map(|n| (n.clone(), v.get(n).cloned().unwrap_or(Value::Null), w.get(n).cloned().unwrap_or(Value::Null)))
+            .map(|n| {
+                (
+                    n.clone(),
+                    v.get(n).cloned().unwrap_or(Value::Null),
+                    w.get(n).cloned().unwrap_or(Value::Null),
+                )
+            })
             .filter(|(_, x, y)| x != y)
             .collect();
         if fields.is_empty() {

@@ -115,7 +115,8 @@ fn floor(dtype: DType) -> f64 {
 pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
     let plan = request.plan;
     let id = identity(request)?;
-    let folder = Folder::open(request.out, request.resume, &id, &manifest_of(request, id.clone(), &BTreeMap::new()))?;
+    let folder =
+        Folder::open(request.out, request.resume, &id, &manifest_of(request, id.clone(), &BTreeMap::new()))?;
     let scratch = tempfile::tempdir().map_err(SweepError::writing(&std::env::temp_dir()))?;
     let memory = request.memory.or_else(physical_memory);
     let limit = |bytes: u64| bytes / 10 * 6;
@@ -132,7 +133,11 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
         whole: request.whole,
         limits: request.limits,
         threads: 1.max(std::thread::available_parallelism().map_or(1, usize::from) / request.jobs.max(1)),
-        memory: request.backend.device_memory().map_or(memory, |d| Some(memory.map_or(d, |m| m.min(d)))).map(limit),
+        memory: request
+            .backend
+            .device_memory()
+            .map_or(memory, |d| Some(memory.map_or(d, |m| m.min(d))))
+            .map(limit),
         interrupted: request.interrupted,
     };
     let mut state = State { request, setting, folder, done: HashMap::new(), order: Vec::new(), next_id: 0 };
@@ -263,11 +268,15 @@ impl State<'_> {
                         if lock(&failed).is_some() {
                             return;
                         }
-                        let Some(&(i, id)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+                        let Some(&(i, id)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                            return;
+                        };
                         let point = &points[i];
                         let tolerance = match tolerances {
                             None => None,
-                            Some(t) => Some(t.get(&point.dtype).copied().unwrap_or_else(|| floor(point.dtype))),
+                            Some(t) => {
+                                Some(t.get(&point.dtype).copied().unwrap_or_else(|| floor(point.dtype)))
+                            }
                         };
                         let outcome = setting.run(point, tolerance, id, &mut exchange).and_then(|r| {
                             append(&mut lock(&file), &path, &r)?;
@@ -332,7 +341,14 @@ fn bisection(plan: &Plan, series: &Series, outcomes: &[(u64, Outcome)]) -> Resul
         if a != b && hi - lo > 1 && a != Outcome::Skipped && b != Outcome::Skipped {
             let first = plan.search(series)?;
             let like = first.first().ok_or_else(|| SweepError::bad("a series without points"))?;
-            out.push(plan.point(series, lo + (hi - lo) / 2, Phase::Bisect, Kind::Random, like.seed, like.compare)?);
+            out.push(plan.point(
+                series,
+                lo + (hi - lo) / 2,
+                Phase::Bisect,
+                Kind::Random,
+                like.seed,
+                like.compare,
+            )?);
         }
     }
     Ok(out)
@@ -363,8 +379,10 @@ fn summarise(plan: &Plan, backend: &Backend, records: &[Record]) -> Result<Summa
         found.sort_unstable();
         found.dedup();
         series.push(SeriesSummary {
-            shape: Point { ..plan.point(&s, 1, Phase::Search, Kind::Random, 0, crate::point::Compare::Sample)? }
-                .shape_id(),
+            shape: Point {
+                ..plan.point(&s, 1, Phase::Search, Kind::Random, 0, crate::point::Compare::Sample)?
+            }
+            .shape_id(),
             dtype: s.dtype.name().into(),
             layout: s.layout.name().into(),
             input: Kind::Random.name().into(),

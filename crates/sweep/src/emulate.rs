@@ -136,8 +136,11 @@ impl Emulated {
     pub fn compute(&mut self) -> Computed {
         for (i, (product, effects)) in self.products.iter_mut().enumerate() {
             let stage = if i == 0 { "forward" } else { "backward" };
-            let situation =
-                Situation { product: *product, dtype: self.point.dtype, version: self.device.version.clone() };
+            let situation = Situation {
+                product: *product,
+                dtype: self.point.dtype,
+                version: self.device.version.clone(),
+            };
             match self.device.behaviour(&situation) {
                 Behaviour::Computes(e) => *effects = Some(e),
                 Behaviour::Raises(message) => return Computed::Raised { stage, message },

@@ -126,7 +126,8 @@ impl FromStr for Shape {
     type Err = SweepError;
 
     fn from_str(s: &str) -> Result<Shape, SweepError> {
-        let bad = || SweepError::bad(format!("`{s}` is not a shape; write M,K,N with extents from 1 to 1048576"));
+        let bad =
+            || SweepError::bad(format!("`{s}` is not a shape; write M,K,N with extents from 1 to 1048576"));
         let parts: Vec<&str> = s.split(',').collect();
         let [m, k, n] = parts.as_slice() else { return Err(bad()) };
         let number = |t: &str| {

@@ -36,7 +36,8 @@ pub struct GuardRow {
 pub fn largest(p: &Point) -> u64 {
     let g = p.geometry();
     // A slice is looked at by its own size: the guard sees the view, and the one batch before it was never an operand.
-    let of = |v: &crate::geometry::View| if p.layout == Layout::Offset { v.storage_numel() } else { v.numel() };
+    let of =
+        |v: &crate::geometry::View| if p.layout == Layout::Offset { v.storage_numel() } else { v.numel() };
     // Upstream gradient and gradients have the sizes of output and operands.
     of(&g.a).max(of(&g.b)).max(p.batch * p.shape.out())
 }

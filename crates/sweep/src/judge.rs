@@ -94,7 +94,10 @@ pub fn grid(rows: u64, cols: u64, seed: u64) -> Selection {
         let mut out = vec![0, n - 1];
         let mut at = 0u32;
         while out.len() < want && (out.len() as u64) < n {
-            let word = assay_tensor::philox::philox4x32_10([at, salt, 0, 0x4752_4944], [seed as u32, (seed >> 32) as u32]);
+            let word = assay_tensor::philox::philox4x32_10(
+                [at, salt, 0, 0x4752_4944],
+                [seed as u32, (seed >> 32) as u32],
+            );
             let v = u64::from(word[0]) % n;
             if !out.contains(&v) {
                 out.push(v);

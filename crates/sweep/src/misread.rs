@@ -238,7 +238,8 @@ mod tests {
                 let per = view.per_batch();
                 for wrap in [None, Some(2 * per), Some(2 * per + 1), Some(per - 1)] {
                     for bits in 0..4 {
-                        let m = Misreading { ignore_strides: bits & 1 != 0, wrap, ignore_offset: bits & 2 != 0 };
+                        let m =
+                            Misreading { ignore_strides: bits & 1 != 0, wrap, ignore_offset: bits & 2 != 0 };
                         assert_eq!(Misreading::parse(&m.name()), Some(m));
                         let mut reader = Reader::new(&values, view, m);
                         for batch in 0..6 {

@@ -153,8 +153,8 @@ impl Plan {
     /// # Errors
     /// TOML of another form, and shapes, dtypes and counts that are none.
     pub fn parse(text: &str, origin: &str) -> Result<Plan, SweepError> {
-        let plan: Plan =
-            toml::from_str(text).map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
+        let plan: Plan = toml::from_str(text)
+            .map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
         let at = |e: SweepError| SweepError::bad(format!("{origin}: {e}"));
         plan.series().map_err(at)?;
         plan.boundaries_in(DType::F32).map_err(at)?;
@@ -173,7 +173,10 @@ impl Plan {
         }
         let Some((file, text)) = PLANS.iter().find(|(n, _)| *n == name) else {
             let names: Vec<&str> = PLANS.iter().map(|(n, _)| *n).collect();
-            return Err(SweepError::bad(format!("there is no plan `{name}`; there are {}", names.join(", "))));
+            return Err(SweepError::bad(format!(
+                "there is no plan `{name}`; there are {}",
+                names.join(", ")
+            )));
         };
         Plan::parse(text, &format!("sweeps/plans/{file}.toml"))
     }

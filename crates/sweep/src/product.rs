@@ -134,7 +134,9 @@ mod tests {
 
     #[test]
     fn the_float64_product_is_exact() {
-        for (seed, (m, k, n)) in [(3, 64, 5), (17, 511, 33), (1, 8192, 2), (64, 1, 16)].into_iter().enumerate() {
+        for (seed, (m, k, n)) in
+            [(3, 64, 5), (17, 511, 33), (1, 8192, 2), (64, 1, 16)].into_iter().enumerate()
+        {
             let shape = Shape { m, k, n };
             let (a, b) = operands(shape, seed as u64);
             let (m, k, n) = (m as usize, k as usize, n as usize);
@@ -157,7 +159,9 @@ mod tests {
 
     #[test]
     fn the_ordered_product_sums_in_order_with_every_rounding() {
-        for (m, k, n) in [(4, 64, 16), (5, 33, 35), (9, 7, 16), (1, 1, 1), (3, 100, 47), (6, 64, 8), (7, 5, 25)] {
+        for (m, k, n) in
+            [(4, 64, 16), (5, 33, 35), (9, 7, 16), (1, 1, 1), (3, 100, 47), (6, 64, 8), (7, 5, 25)]
+        {
             let shape = Shape { m, k, n };
             let (a, b) = operands(shape, 3);
             let (m, k, n) = (m as usize, k as usize, n as usize);

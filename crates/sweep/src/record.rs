@@ -264,7 +264,10 @@ impl Record {
 
     /// Whether it ran a backward pass.
     pub fn backward(&self) -> bool {
-        self.cls_out.is_some() || self.op.contains("back") || self.op.contains("grad") || self.op.contains("bwd")
+        self.cls_out.is_some()
+            || self.op.contains("back")
+            || self.op.contains("grad")
+            || self.op.contains("bwd")
     }
 
     /// The kind of its inputs; kinds of other writers by what their names say.
@@ -360,7 +363,10 @@ pub fn read(path: &Path) -> Result<Vec<Record>, SweepError> {
             // What a kill cut off was never finished; it is run again.
             Err(_) if !whole => break,
             Err(e) => {
-                return Err(SweepError::bad(format!("{}: line {number} is no record of a sweep: {e}", file.display())));
+                return Err(SweepError::bad(format!(
+                    "{}: line {number} is no record of a sweep: {e}",
+                    file.display()
+                )));
             }
         }
     }

@@ -82,8 +82,8 @@ pub fn load(path: &Path) -> Result<Vec<Rule>, SweepError> {
 /// # Errors
 /// As [`load`].
 pub fn parse(text: &str, origin: &str) -> Result<Vec<Rule>, SweepError> {
-    let file: RuleFile =
-        toml::from_str(text).map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
+    let file: RuleFile = toml::from_str(text)
+        .map_err(|e| SweepError::bad(format!("{origin}: {}", e.to_string().trim_end())))?;
     file.rule
         .iter()
         .enumerate()
@@ -200,7 +200,10 @@ impl Bits {
     }
 
     fn ones(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(i, &w)| (0..64).filter(move |b| w >> b & 1 == 1).map(move |b| i * 64 + b))
+        self.0
+            .iter()
+            .enumerate()
+            .flat_map(|(i, &w)| (0..64).filter(move |b| w >> b & 1 == 1).map(move |b| i * 64 + b))
     }
 }
 
@@ -222,6 +225,12 @@ pub struct Learned {
     unordered: Vec<(usize, usize)>,
     /// In words: what the records cannot decide.
     pub undecided: Vec<String>,
+    /// The smallest and largest of every size that a run had.
+    ranges: Vec<(Size, u64, u64)>,
+    /// How operands were passed, with which dtype, in some run.
+    ways: HashSet<(Vec<bool>, DType)>,
+    /// Which of the rules' terms hold together in some run.
+    seen: HashSet<Vec<bool>>,
 }
 
 /// Learns rules from the records with random inputs; calibration and runs that were skipped say nothing. `versions` are those
@@ -293,7 +302,9 @@ fn merge_extents(all: &mut [Item]) {
             }
         }
         // Of equals the first in the alphabet of statements; "every batch" stands behind "batches beyond …".
-        let Some(((outcome, extent), _)) = counts.into_iter().max_by_key(|(k, n)| (*n, std::cmp::Reverse(k.clone()))) else {
+        let Some(((outcome, extent), _)) =
+            counts.into_iter().max_by_key(|(k, n)| (*n, std::cmp::Reverse(k.clone())))
+        else {
             break;
         };
         open.retain(|&i| {
@@ -329,7 +340,8 @@ struct Learner<'a> {
 
 impl<'a> Learner<'a> {
     fn new(items: &'a [Item], series: &BTreeMap<String, Vec<(u64, usize)>>) -> Learner<'a> {
-        let names: Vec<Label> = items.iter().map(|i| i.label.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+        let names: Vec<Label> =
+            items.iter().map(|i| i.label.clone()).collect::<BTreeSet<_>>().into_iter().collect();
         let labels = items.iter().map(|i| names.binary_search(&i.label).unwrap_or(0)).collect();
         let mut l = Learner { items, labels, names, candidates: Vec::new(), literals: Vec::new() };
         l.literals = l.literals(series);
@@ -426,9 +438,12 @@ impl<'a> Learner<'a> {
             }
         }
         // Of literals that cover alike the cheapest stands for all; the others come back as alternatives.
-        singles.retain(|&i| self.literals.iter().enumerate().all(|(j, l)| {
-            j == i || l.1 != self.literals[i].1 || (l.2, j) > (self.literals[i].2, i)
-        }));
+        singles.retain(|&i| {
+            self.literals
+                .iter()
+                .enumerate()
+                .all(|(j, l)| j == i || l.1 != self.literals[i].1 || (l.2, j) > (self.literals[i].2, i))
+        });
         let mut pairs: Vec<(Bits, Vec<usize>, u32)> = Vec::new();
         if most >= 2 {
             for (x, &i) in singles.iter().enumerate() {
@@ -556,7 +571,10 @@ impl<'a> Learner<'a> {
         }
         *steps += 1;
         let kinds: HashSet<usize> = left.ones().map(|i| self.labels[i]).collect();
-        if *steps > MOST_STEPS || cost.saturating_add(1000 * (kinds.len() as u32 - 1)) >= *bound || path.len() >= 12 {
+        if *steps > MOST_STEPS
+            || cost.saturating_add(1000 * (kinds.len() as u32 - 1)) >= *bound
+            || path.len() >= 12
+        {
             return;
         }
         if memo.get(left).is_some_and(|&c| c <= cost) {
@@ -588,7 +606,9 @@ impl<'a> Learner<'a> {
     /// Whether a list reproduces every item.
     fn reproduces(&self, list: &[(Vec<Term>, usize)]) -> bool {
         self.items.iter().zip(&self.labels).all(|(item, &label)| {
-            list.iter().find(|(terms, _)| terms.iter().all(|t| t.holds(&item.situation))).is_some_and(|(_, l)| *l == label)
+            list.iter()
+                .find(|(terms, _)| terms.iter().all(|t| t.holds(&item.situation)))
+                .is_some_and(|(_, l)| *l == label)
         })
     }
 
@@ -602,14 +622,13 @@ impl<'a> Learner<'a> {
         for (terms, _) in &list {
             left = left.minus(&self.covers(terms));
         }
-        let rest = self.pure(&left).unwrap_or_else(|| {
-            self.names.iter().position(|n| n.outcome == Outcome::Ok).unwrap_or(0)
-        });
+        let rest = self
+            .pure(&left)
+            .unwrap_or_else(|| self.names.iter().position(|n| n.outcome == Outcome::Ok).unwrap_or(0));
         list.push((Vec::new(), rest));
         // The order in which a machine would act, as far as the items allow it.
         let rank = |rule: &(Vec<Term>, usize)| {
-            let about_output =
-                rule.0.iter().any(|t| matches!(t, Term::Size(Size::Out | Size::OutBytes, ..)));
+            let about_output = rule.0.iter().any(|t| matches!(t, Term::Size(Size::Out | Size::OutBytes, ..)));
             let outcome = self.names[rule.1].outcome;
             match (about_output, outcome) {
                 (true, _) => 0,
@@ -651,6 +670,30 @@ impl<'a> Learner<'a> {
                 }
             }
         }
+        let dtypes: BTreeSet<DType> = self.items.iter().map(|i| i.situation.dtype).collect();
+        for i in 0..body {
+            for j in i + 1..body {
+                if list[i].1 == list[j].1 || unordered.contains(&(i, j)) || contradict(&list[i].0, &list[j].0)
+                {
+                    continue;
+                }
+                let both = |d: DType| {
+                    self.items.iter().any(|x| {
+                        x.situation.dtype == d
+                            && list[i].0.iter().chain(&list[j].0).all(|t| t.holds(&x.situation))
+                    })
+                };
+                for &d in dtypes.iter().filter(|&&d| !both(d)) {
+                    undecided.push(format!(
+                        "which of rules {} and {} decides in {d}: no such run has both ({}) and ({})",
+                        i + 1,
+                        j + 1,
+                        Condition(list[i].0.clone()).words(),
+                        Condition(list[j].0.clone()).words()
+                    ));
+                }
+            }
+        }
         let mut alternatives = Vec::new();
         for (i, (terms, _)) in list.iter().enumerate() {
             let mut fits: Vec<Condition> = Vec::new();
@@ -671,7 +714,8 @@ impl<'a> Learner<'a> {
             }
             if !fits.is_empty() {
                 let shown: Vec<String> = fits.iter().take(4).map(|c| format!("`{c}`")).collect();
-                let more = if fits.len() > 4 { format!(" and {} more", fits.len() - 4) } else { String::new() };
+                let more =
+                    if fits.len() > 4 { format!(" and {} more", fits.len() - 4) } else { String::new() };
                 undecided.push(format!("rule {} could as well be {}{more}", i + 1, shown.join(", ")));
             }
             alternatives.push(fits);
@@ -685,7 +729,16 @@ impl<'a> Learner<'a> {
                 reading: String::new(),
             })
             .collect();
-        let mut learned = Learned { rules, alternatives, unordered, undecided };
+        let ranges = Size::ALL
+            .into_iter()
+            .map(|size| {
+                let values = self.items.iter().map(|i| i.situation.size(size));
+                (size, values.clone().min().unwrap_or(0), values.max().unwrap_or(0))
+            })
+            .collect();
+        let ways = self.items.iter().map(|i| way(&i.situation)).collect();
+        let seen = self.items.iter().map(|i| held(&rules, &i.situation)).collect();
+        let mut learned = Learned { rules, alternatives, unordered, undecided, ranges, ways, seen };
         learned.find_readings(records)?;
         Ok(learned)
     }
@@ -765,9 +818,24 @@ pub fn decide<'a>(rules: &'a [Rule], s: &Situation) -> Option<Verdict<'a>> {
     rules.iter().enumerate().find(|(_, r)| r.when.holds(s)).map(|(rule, by)| Verdict { rule, by })
 }
 
+/// Which of the terms of a list hold.
+fn held(rules: &[Rule], s: &Situation) -> Vec<bool> {
+    rules.iter().flat_map(|r| &r.when.0).map(|t| t.holds(s)).collect()
+}
+
+/// How operands are passed, and the dtype.
+fn way(s: &Situation) -> (Vec<bool>, DType) {
+    (Flag::ALL.iter().map(|&f| s.flag(f)).collect(), s.dtype)
+}
+
 impl Learned {
-    /// Whether some list that the records allow as well says something else about `s`.
+    /// Whether the records decide about `s`: operands were passed so, no size lies outside those that were run, some run
+    /// stands on the same side of every term of the rules, and no list that the records allow as well says something else.
     pub fn certain(&self, s: &Situation) -> bool {
+        let inside = self.ranges.iter().all(|&(size, lo, hi)| (lo..=hi).contains(&s.size(size)));
+        if !inside || !self.ways.contains(&way(s)) || !self.seen.contains(&held(&self.rules, s)) {
+            return false;
+        }
         let outcome = |rules: &[Rule]| decide(rules, s).map(|v| (v.by.outcome, v.by.extent.clone()));
         let here = outcome(&self.rules);
         for (i, others) in self.alternatives.iter().enumerate() {
@@ -929,7 +997,11 @@ fn prediction(
     let observed = r.outcome()?;
     let version = r.version();
     let tensors = ["out", "grad_a", "grad_b"];
-    let classes = [r.cls_out.clone().or_else(|| (!p.backward).then(|| r.cls.clone())), r.cls_grad_a.clone(), r.cls_grad_b.clone()];
+    let classes = [
+        r.cls_out.clone().or_else(|| (!p.backward).then(|| r.cls.clone())),
+        r.cls_grad_a.clone(),
+        r.cls_grad_b.clone(),
+    ];
     let mut said = Vec::new();
     let mut fits = true;
     for (i, product) in p.products().iter().enumerate() {
@@ -961,7 +1033,9 @@ fn prediction(
             class => class == Some(outcome),
         };
         let placed = match r.tensors.get(tensors[i]) {
-            Some(t) if outcome.silent() && p.kind == Kind::Random && !v.by.extent.is_empty() => t.extents.contains(&v.by.extent),
+            Some(t) if outcome.silent() && p.kind == Kind::Random && !v.by.extent.is_empty() => {
+                t.extents.contains(&v.by.extent)
+            }
             _ => true,
         };
         fits &= same && placed;
@@ -1001,7 +1075,8 @@ pub fn learn_by_version(records: &[Record]) -> Result<Vec<Group>, SweepError> {
             }
         };
         let p = r.point()?;
-        let key = format!("{} {} {} {} {} {:?}", p.series(), p.kind.name(), p.batch, p.offset, p.seed, p.compare);
+        let key =
+            format!("{} {} {} {} {} {:?}", p.series(), p.kind.name(), p.batch, p.offset, p.seed, p.compare);
         let classes = [Some(&r.cls), r.cls_out.as_ref(), r.cls_grad_a.as_ref(), r.cls_grad_b.as_ref()];
         by_version[at].1.insert(key, format!("{classes:?}"));
     }
@@ -1021,7 +1096,8 @@ pub fn learn_by_version(records: &[Record]) -> Result<Vec<Group>, SweepError> {
         .into_iter()
         .map(|g| {
             let versions: Vec<String> = g.iter().map(|&i| by_version[i].0.clone()).collect();
-            let own: Vec<Record> = records.iter().filter(|r| versions.contains(&r.version())).cloned().collect();
+            let own: Vec<Record> =
+                records.iter().filter(|r| versions.contains(&r.version())).cloned().collect();
             Ok(Group { learned: learn(&own)?, versions })
         })
         .collect()

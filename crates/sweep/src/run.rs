@@ -66,7 +66,7 @@ impl Setting<'_> {
         exchange: &mut Exchange,
     ) -> Result<Record, SweepError> {
         let started = Instant::now();
-        let mut record = self.blank(point, tolerance, id);
+        let mut record = blank(self.backend, point, tolerance, id);
         let end = self.attempt(point, tolerance, exchange, &mut record);
         record.wall_sec = json!((started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0);
         match end {
@@ -130,7 +130,8 @@ impl Setting<'_> {
         let mut source = FromWorker { worker: &mut worker, exchange, point };
         if let Some(operand) = corrupt_input(point, &mut source)? {
             record.cls = Outcome::InputCorrupt.name().into();
-            record.message = Some(format!("`{operand}` read back from the device differs from what was sent"));
+            record.message =
+                Some(format!("`{operand}` read back from the device differs from what was sent"));
             worker.quit();
             return Ok(());
         }
@@ -155,66 +156,67 @@ impl Setting<'_> {
         conclude(point, record);
         Ok(())
     }
+}
 
-    fn blank(&self, point: &Point, tolerance: Option<f64>, id: u64) -> Record {
-        let g = point.geometry();
-        let phase = match point.phase {
-            Phase::Calibration => "calibration",
-            Phase::Search => "search",
-            Phase::Bisect => "bisect",
-            Phase::Index => "index",
-            Phase::Final => "final",
-        };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
-        Record {
-            schema: json!(1),
-            run_id: json!(id),
-            fingerprint: json!(point.fingerprint()),
-            ts: json!((now * 1000.0).round() / 1000.0),
-            phase: phase.into(),
-            series_id: json!(point.series()),
-            op: if point.backward { "bmm_backward".into() } else { "bmm".into() },
-            backend: self.backend.name(),
-            device: self.backend.device(),
-            shape_id: point.shape_id(),
-            m: point.shape.m,
-            k: point.shape.k,
-            n: point.shape.n,
-            cross: json!(point.shape.crossing()),
-            dtype: point.dtype.name().into(),
-            layout: point.layout.name().into(),
-            kind: point.kind.name().into(),
-            b: point.batch,
-            seed: point.seed,
-            compare: if point.compare == Compare::Full { "full".into() } else { "sample".into() },
-            tol: tolerance,
-            pad_batches: (point.layout == crate::geometry::Layout::Offset).then_some(point.offset),
-            numel_a: g.a.numel(),
-            numel_b: g.b.numel(),
-            numel_out: point.batch * point.shape.out(),
-            crossing_numel: point.batch * point.shape.crossing_elements(),
-            torch: match self.backend {
-                Backend::Emulated(d) => d.version.clone(),
-                Backend::Torch { version, .. } => version.clone(),
-            },
-            cls: Outcome::Ok.name().into(),
-            rc: None,
-            message: None,
-            stage: None,
-            max_rel_err: None,
-            n_batches_bad: 0,
-            n_batches_compared: 0,
-            hyp_match: BTreeMap::new(),
-            elements: String::new(),
-            cls_out: None,
-            cls_grad_a: None,
-            cls_grad_b: None,
-            tensors: BTreeMap::new(),
-            operators: Vec::new(),
-            environment: Value::Null,
-            wall_sec: Value::Null,
-            other: serde_json::Map::new(),
-        }
+/// The record of a run before anything came of it.
+fn blank(backend: &Backend, point: &Point, tolerance: Option<f64>, id: u64) -> Record {
+    let g = point.geometry();
+    let phase = match point.phase {
+        Phase::Calibration => "calibration",
+        Phase::Search => "search",
+        Phase::Bisect => "bisect",
+        Phase::Index => "index",
+        Phase::Final => "final",
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64());
+    Record {
+        schema: json!(1),
+        run_id: json!(id),
+        fingerprint: json!(point.fingerprint()),
+        ts: json!((now * 1000.0).round() / 1000.0),
+        phase: phase.into(),
+        series_id: json!(point.series()),
+        op: if point.backward { "bmm_backward".into() } else { "bmm".into() },
+        backend: backend.name(),
+        device: backend.device(),
+        shape_id: point.shape_id(),
+        m: point.shape.m,
+        k: point.shape.k,
+        n: point.shape.n,
+        cross: json!(point.shape.crossing()),
+        dtype: point.dtype.name().into(),
+        layout: point.layout.name().into(),
+        kind: point.kind.name().into(),
+        b: point.batch,
+        seed: point.seed,
+        compare: if point.compare == Compare::Full { "full".into() } else { "sample".into() },
+        tol: tolerance,
+        pad_batches: (point.layout == crate::geometry::Layout::Offset).then_some(point.offset),
+        numel_a: g.a.numel(),
+        numel_b: g.b.numel(),
+        numel_out: point.batch * point.shape.out(),
+        crossing_numel: point.batch * point.shape.crossing_elements(),
+        torch: match backend {
+            Backend::Emulated(d) => d.version.clone(),
+            Backend::Torch { version, .. } => version.clone(),
+        },
+        cls: Outcome::Ok.name().into(),
+        rc: None,
+        message: None,
+        stage: None,
+        max_rel_err: None,
+        n_batches_bad: 0,
+        n_batches_compared: 0,
+        hyp_match: BTreeMap::new(),
+        elements: String::new(),
+        cls_out: None,
+        cls_grad_a: None,
+        cls_grad_b: None,
+        tensors: BTreeMap::new(),
+        operators: Vec::new(),
+        environment: Value::Null,
+        wall_sec: Value::Null,
+        other: serde_json::Map::new(),
     }
 }
 
@@ -277,7 +279,8 @@ fn send_inputs(point: &Point, worker: &mut Worker<'_>, exchange: &mut Exchange) 
                 source.storage_batch(&view, first + j, &mut values, &mut scratch);
                 let at = (j * per * size) as usize;
                 let room = exchange.bytes().get_mut(at..at + (per * size) as usize);
-                let room = room.ok_or_else(|| SweepError::Worker("a batch does not fit the exchange".into()))?;
+                let room =
+                    room.ok_or_else(|| SweepError::Worker("a batch does not fit the exchange".into()))?;
                 encode(point.dtype, &values, room);
             }
             worker.ask(&json!({"type": "write", "tensor": view.role.name(), "first": first, "count": n}))?;
@@ -317,7 +320,12 @@ struct FromWorker<'w, 'i> {
 }
 
 impl FromWorker<'_, '_> {
-    fn operand(&mut self, view: &View, batches: &[u64], sink: &mut dyn FnMut(u64, &[f64])) -> Result<(), Stop> {
+    fn operand(
+        &mut self,
+        view: &View,
+        batches: &[u64],
+        sink: &mut dyn FnMut(u64, &[f64]),
+    ) -> Result<(), Stop> {
         self.pieces(view.role.name(), view.per_batch(), batches, &Selection::Whole, sink)
     }
 
@@ -342,7 +350,9 @@ impl FromWorker<'_, '_> {
             let reply = self.worker.ask(&request)?;
             let want = part.len() as u64 * bytes;
             if reply.get("bytes").and_then(Value::as_u64) != Some(want) {
-                return Err(Stop::Failed(SweepError::Worker(format!("{want} bytes of `{tensor}` expected: {reply}"))));
+                return Err(Stop::Failed(SweepError::Worker(format!(
+                    "{want} bytes of `{tensor}` expected: {reply}"
+                ))));
             }
             for (i, &batch) in part.iter().enumerate() {
                 let at = i * bytes as usize;
@@ -363,10 +373,77 @@ impl Source for FromWorker<'_, '_> {
         selection: &Selection,
         sink: &mut dyn FnMut(u64, &[f64]),
     ) -> Result<(), Stop> {
-        let dims = self.point.products().iter().find(|p| p.output == tensor).map(|p| (p.left.rows, p.right.cols));
+        let dims =
+            self.point.products().iter().find(|p| p.output == tensor).map(|p| (p.left.rows, p.right.cols));
         let Some((rows, cols)) = dims else {
             return Err(Stop::Failed(SweepError::Worker(format!("no tensor `{tensor}`"))));
         };
         self.pieces(tensor, selection.len(rows, cols), batches, selection, sink)
     }
+}
+
+/// Runs `point` on an emulated device within this process: for tests and for devices whose mechanisms neither abort nor
+/// hang. The record is that of [`Setting::run`], but for times and the worker's environment.
+///
+/// # Errors
+/// The device cannot be read.
+pub fn in_process(
+    device: &crate::device::Device,
+    point: &Point,
+    tolerance: Option<f64>,
+    boundaries: &[u64],
+) -> Result<Record, SweepError> {
+    use crate::emulate::{Computed, Emulated};
+
+    struct Direct<'a>(&'a Emulated, &'a Point);
+
+    impl Source for Direct<'_> {
+        fn read(
+            &mut self,
+            tensor: &str,
+            batches: &[u64],
+            selection: &Selection,
+            sink: &mut dyn FnMut(u64, &[f64]),
+        ) -> Result<(), Stop> {
+            let size = self.1.dtype.size_bytes() as usize;
+            for &b in batches {
+                let values = self.0.read(tensor, &[b], selection)?;
+                let mut bytes = vec![0u8; values.len() * size];
+                encode(self.1.dtype, &values, &mut bytes);
+                let mut wide = Vec::new();
+                decode(self.1.dtype, &bytes, &mut wide);
+                sink(b, &wide);
+            }
+            Ok(())
+        }
+    }
+
+    let backend = Backend::Emulated(Box::new(device.clone()));
+    let mut record = blank(&backend, point, tolerance, 0);
+    let mut emulated = Emulated::new(device.clone(), point.clone());
+    let ended = match emulated.compute() {
+        Computed::Done => None,
+        Computed::Raised { stage, message } => Some((Outcome::Error, Some(stage), message)),
+        Computed::Aborts(message) => Some((Outcome::Crash, None, message)),
+        Computed::Hangs => Some((Outcome::Timeout, None, String::new())),
+    };
+    if let Some((outcome, stage, message)) = ended {
+        record.cls = outcome.name().into();
+        record.stage = stage.map(str::to_owned);
+        record.message = Some(message);
+        return Ok(record);
+    }
+    for product in point.products() {
+        let limit = tolerance.unwrap_or(calibration_ceiling(point.dtype));
+        let mut source = Direct(&emulated, point);
+        match compare(point, &product, boundaries, limit, &Selection::Whole, &mut source) {
+            Ok(result) => {
+                record.tensors.insert(product.output.to_owned(), result);
+            }
+            Err(Stop::Failed(e)) => return Err(e),
+            Err(Stop::Ended(_)) => return Err(SweepError::bad("a device within this process cannot end")),
+        }
+    }
+    conclude(point, &mut record);
+    Ok(record)
 }

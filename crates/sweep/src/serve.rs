@@ -110,7 +110,8 @@ fn answer(line: &str, served: &mut Option<(Served, MmapMut)>) -> Result<Option<V
             let (computed, dtype, outputs) = match device {
                 Served::Product(d) => {
                     let batch = d.batch();
-                    let shapes = d.outputs().into_iter().map(|(n, r, c)| (n, vec![batch, r, c])).collect::<Vec<_>>();
+                    let shapes =
+                        d.outputs().into_iter().map(|(n, r, c)| (n, vec![batch, r, c])).collect::<Vec<_>>();
                     (d.compute(), d.dtype(), shapes)
                 }
                 Served::Case(d) => (d.compute(), d.dtype(), vec![("out", d.shape())]),
@@ -142,8 +143,12 @@ fn answer(line: &str, served: &mut Option<(Served, MmapMut)>) -> Result<Option<V
                 _ => Selection::Whole,
             };
             let (dtype, wide, narrow) = match device {
-                Served::Product(d) => (d.dtype(), Vec::new(), d.read(&read.tensor, &read.batches, &selection)?),
-                Served::Case(d) => (d.dtype_of(&read.tensor)?, d.read(&read.tensor, &read.batches)?, Vec::new()),
+                Served::Product(d) => {
+                    (d.dtype(), Vec::new(), d.read(&read.tensor, &read.batches, &selection)?)
+                }
+                Served::Case(d) => {
+                    (d.dtype_of(&read.tensor)?, d.read(&read.tensor, &read.batches)?, Vec::new())
+                }
             };
             let bytes = (wide.len() + narrow.len()) * dtype.size_bytes() as usize;
             let Some(room) = map.get_mut(..bytes) else {

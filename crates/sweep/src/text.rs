@@ -68,7 +68,8 @@ pub fn summary(s: &Summary, width: usize) -> String {
         wrap(&mut out, &head, indent, &line_of(series), width);
     }
     let switches: usize = s.series.iter().map(|x| x.switch_points.len()).sum();
-    let _ = writeln!(out, "\n{switches} switch points, each between two neighbouring sizes where both are given");
+    let _ =
+        writeln!(out, "\n{switches} switch points, each between two neighbouring sizes where both are given");
     out
 }
 
@@ -126,7 +127,9 @@ pub fn rules(rules: &[RuleText], score: &Score, undecided: &[String], width: usi
             score.index_unchanged
         );
     }
-    for (title, lines) in [("Not reproduced:", &score.misses), ("What the runs cannot decide:", &undecided.to_vec())] {
+    for (title, lines) in
+        [("Not reproduced:", &score.misses), ("What the runs cannot decide:", &undecided.to_vec())]
+    {
         if !lines.is_empty() {
             let _ = writeln!(out, "\n{title}");
             for line in lines {
@@ -144,7 +147,12 @@ pub fn guard(rows: &[GuardRow], limit: u64) -> String {
     let _ = writeln!(
         out,
         "{:<32} {:>5} {:>7} {:>9} {:>9} {:>14}",
-        "", "runs", "silent", format!("n >= {n}"), format!("n > {n}"), "right stopped"
+        "",
+        "runs",
+        "silent",
+        format!("n >= {n}"),
+        format!("n > {n}"),
+        "right stopped"
     );
     for r in rows {
         let _ = writeln!(

@@ -238,8 +238,7 @@ impl<'a> Storage<'a> {
         if j < self.skip && v.constants {
             return leading_constant(j);
         }
-        let index =
-            if self.transposed { (inner % v.rows) * v.cols + inner / v.rows } else { inner };
+        let index = if self.transposed { (inner % v.rows) * v.cols + inner / v.rows } else { inner };
         let batch = j as i64 - self.skip as i64;
         let key = match self.last {
             Some((b, key)) if b == batch => key,
@@ -480,7 +479,11 @@ mod tests {
                     for j in 0..view.skip + 4 {
                         v.storage_batch(&view, j, &mut whole, &mut Vec::new());
                         for (i, &x) in whole.iter().enumerate() {
-                            assert_eq!(x, storage.at(j * view.per_batch() + i as u64), "{layout} {kind:?} {j}");
+                            assert_eq!(
+                                x,
+                                storage.at(j * view.per_batch() + i as u64),
+                                "{layout} {kind:?} {j}"
+                            );
                         }
                     }
                 }

@@ -119,7 +119,8 @@ impl<'a> Worker<'a> {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| SweepError::bad(format!("cannot start the worker `{name}`: {e}")))?;
-        let (Some(stdin), Some(stdout), Some(mut err)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        let (Some(stdin), Some(stdout), Some(mut err)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(SweepError::Worker("a worker without pipes".into()));
         };
@@ -168,7 +169,10 @@ impl<'a> Worker<'a> {
     pub fn ask(&mut self, request: &Value) -> Result<Value, Stop> {
         let mut line = request.to_string();
         line.push('\n');
-        let written = self.stdin.as_mut().is_some_and(|s| s.write_all(line.as_bytes()).and_then(|()| s.flush()).is_ok());
+        let written = self
+            .stdin
+            .as_mut()
+            .is_some_and(|s| s.write_all(line.as_bytes()).and_then(|()| s.flush()).is_ok());
         if !written {
             return Err(self.ended());
         }
@@ -250,7 +254,8 @@ impl<'a> Worker<'a> {
         }
         // Its standard error is read by another thread, which has a moment to finish.
         std::thread::sleep(Duration::from_millis(20));
-        let words = self.stderr.lock().map(|t| String::from_utf8_lossy(&t).trim().to_owned()).unwrap_or_default();
+        let words =
+            self.stderr.lock().map(|t| String::from_utf8_lossy(&t).trim().to_owned()).unwrap_or_default();
         Stop::Ended(Ended::Crashed { status: status.map_or(-9, code), words })
     }
 }

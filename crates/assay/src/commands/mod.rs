@@ -38,9 +38,7 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::GuardEval(args) => sweep::guard_eval(&cli.common, args),
         Command::VerifyOps(_) => not_yet("verify-ops"),
         Command::Blindspots(_) => not_yet("blindspots"),
-        Command::CompileWorker | Command::SweepWorker => {
-            Err(Failure::bug("workers are dispatched earlier"))
-        }
+        Command::CompileWorker | Command::SweepWorker => Err(Failure::bug("workers are dispatched earlier")),
     }
 }
 

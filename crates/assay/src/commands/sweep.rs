@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use assay_campaign::Progress as _;
 use assay_sweep::SweepError;
 use assay_sweep::backend::Backend;
-use assay_sweep::device::Device;
-use assay_sweep::drive::{self, Request, Summary};
 use assay_sweep::cases::{self, Case};
 use assay_sweep::condition::{Term, dtype};
+use assay_sweep::device::Device;
+use assay_sweep::drive::{self, Request, Summary};
 use assay_sweep::plan::{Plan, ShapeSpec};
 use assay_sweep::record::{self, Record};
 use assay_sweep::rules::{self, RuleText, Score};
@@ -104,7 +104,10 @@ fn cases(
         ("--shapes", !args.shapes.is_empty()),
     ];
     if let Some((flag, _)) = wrong_flag.iter().find(|(_, given)| *given) {
-        return Err(Failure::bad_input(format!("{flag} is for bmm; `{}` has its shape in its own file", args.op)));
+        return Err(Failure::bad_input(format!(
+            "{flag} is for bmm; `{}` has its shape in its own file",
+            args.op
+        )));
     }
     let mut dtypes = Vec::new();
     for name in &args.dtype {
@@ -201,7 +204,9 @@ fn backends(args: &SweepArgs) -> Result<Vec<Backend>, SweepError> {
                 version: String::new(),
             }]);
         }
-        return Err(SweepError::Unsupported("--torch: environments by version are not part of this version".into()));
+        return Err(SweepError::Unsupported(
+            "--torch: environments by version are not part of this version".into(),
+        ));
     }
     Err(SweepError::bad(format!(
         "`{}` is not a backend; there are emulated:NAME, torch and kernel:FILE.toml",
@@ -288,9 +293,13 @@ fn learned(records: &[Record]) -> Result<LearnedText, Failure> {
         }
         let score = rules::apply(&list, &own).map_err(failure)?;
         texts.extend(list.iter().zip(&score.decided).map(|(r, n)| r.text(*n)));
-        undecided.extend(group.learned.undecided.iter().map(|u| {
-            if several { format!("{}: {u}", group.versions.join(", ")) } else { u.clone() }
-        }));
+        undecided.extend(
+            group
+                .learned
+                .undecided
+                .iter()
+                .map(|u| if several { format!("{}: {u}", group.versions.join(", ")) } else { u.clone() }),
+        );
         all.add(&score);
     }
     Ok((texts, all, undecided))
