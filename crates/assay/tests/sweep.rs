@@ -303,6 +303,30 @@ fn a_killed_sweep_continues_and_gives_the_same_records() {
 }
 
 #[test]
+fn two_sweeps_are_compared_run_by_run_apart_from_times_and_names() {
+    let small = Small::new(SMALL_DEVICE);
+    small.sweep("first");
+    small.sweep("second");
+    let same = run(&["compare", &small.path("first"), &small.path("second"), "--json"]);
+    assert_eq!(same.status.code(), Some(0), "{}", String::from_utf8_lossy(&same.stdout));
+    let found = json(&same);
+    assert_eq!(found["common"], found["identical"]);
+    // One digit of one error, and one run less.
+    let records = fs::read_to_string(small.path("second/records.jsonl")).unwrap();
+    let mut lines: Vec<String> = records.lines().map(str::to_owned).collect();
+    lines.pop();
+    let at = lines.iter().position(|l| l.contains("\"cls\":\"wrong\"")).unwrap();
+    lines[at] = lines[at].replace("\"n_batches_bad\":", "\"n_batches_bad\":1");
+    let changed = small.path("changed.jsonl");
+    fs::write(&changed, lines.join("\n") + "\n").unwrap();
+    let o = run(&["compare", &small.path("first"), &changed, "--json"]);
+    assert_eq!(o.status.code(), Some(1));
+    let found = json(&o);
+    assert_eq!(found["differing"].as_array().unwrap().len(), 1, "{found}");
+    assert_eq!(found["only_first"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn bad_input_is_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("o");

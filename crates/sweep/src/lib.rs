@@ -16,6 +16,7 @@ pub mod device;
 pub mod differ;
 pub mod drive;
 pub mod emulate;
+pub mod environment;
 pub mod error;
 pub mod geometry;
 pub mod guard;

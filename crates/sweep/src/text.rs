@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::differ::Difference;
 use crate::drive::{SeriesSummary, Summary};
 use crate::guard::GuardRow;
 use crate::record::Outcome;
@@ -76,7 +77,7 @@ pub fn summary(s: &Summary, width: usize) -> String {
 /// `text` after `head`, broken at `; ` and spaces to `width`, later lines indented.
 fn wrap(out: &mut String, head: &str, indent: usize, text: &str, width: usize) {
     let mut line = head.to_owned();
-    let mut used = indent;
+    let mut used = head.chars().count();
     for (i, word) in text.split(' ').enumerate() {
         let n = word.chars().count();
         if i > 0 && used + 1 + n > width && used > indent {
@@ -136,6 +137,33 @@ pub fn rules(rules: &[RuleText], score: &Score, undecided: &[String], width: usi
                 wrap(&mut out, "  - ", 4, line, width);
             }
         }
+    }
+    out
+}
+
+/// What two sweeps differ in; at most twenty runs of each kind.
+pub fn difference(d: &Difference, width: usize) -> String {
+    const MOST: usize = 20;
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} common runs, {} identical; {} only in the first, {} only in the second",
+        d.common,
+        d.identical,
+        d.only_first.len(),
+        d.only_second.len()
+    );
+    for run in d.differing.iter().take(MOST) {
+        let fields: Vec<String> = run.fields.iter().map(|(n, a, b)| format!("{n}: {a} / {b}")).collect();
+        wrap(&mut out, "  ~ ", 6, &format!("{}: {}", run.run, fields.join("; ")), width);
+    }
+    for (sign, runs) in [("  - ", &d.only_first), ("  + ", &d.only_second)] {
+        for run in runs.iter().take(MOST) {
+            wrap(&mut out, sign, 6, run, width);
+        }
+    }
+    if d.differing.len().max(d.only_first.len()).max(d.only_second.len()) > MOST {
+        let _ = writeln!(out, "  … (--json has all)");
     }
     out
 }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use assay_campaign::records::Records;
 use assay_measure::{KillMatrix, compare_audits};
+use assay_sweep::differ;
+use assay_sweep::record::{self, RECORDS};
 use serde_json::json;
 
 use crate::cli::{Common, CompareArgs};
@@ -15,6 +17,8 @@ use crate::output;
 enum Operand {
     /// A run folder of `assay audit`.
     Audit(PathBuf),
+    /// A run folder of `assay sweep`, or a file of its JSON lines.
+    Sweep(PathBuf),
 }
 
 /// Tells what a path holds by what lies there.
@@ -22,7 +26,10 @@ fn operand(path: &Path) -> Result<Operand, Failure> {
     if path.join("run.db").is_file() {
         return Ok(Operand::Audit(path.to_owned()));
     }
-    let what = if path.exists() { "holds no run of `assay audit` (no `run.db`)" } else { "does not exist" };
+    if path.join(RECORDS).is_file() || path.extension().is_some_and(|e| e == "jsonl") && path.is_file() {
+        return Ok(Operand::Sweep(path.to_owned()));
+    }
+    let what = if path.exists() { "holds no run: neither `run.db` nor `records.jsonl`" } else { "does not exist" };
     Err(Failure::bad_input(format!("`{}` {what}; name the folder of a finished run", path.display())))
 }
 
@@ -33,7 +40,30 @@ fn operand(path: &Path) -> Result<Operand, Failure> {
 pub fn compare(common: &Common, args: &CompareArgs) -> Result<Exit, Failure> {
     match (operand(&args.before)?, operand(&args.after)?) {
         (Operand::Audit(before), Operand::Audit(after)) => audits(common, &before, &after),
+        (Operand::Sweep(before), Operand::Sweep(after)) => sweeps(common, &before, &after),
+        _ => Err(Failure::bad_input("one of them is an audit, the other a sweep; compare two of a kind")),
     }
+}
+
+fn sweeps(common: &Common, before: &Path, after: &Path) -> Result<Exit, Failure> {
+    let read = |path: &Path| record::read(path).map_err(super::sweep::failure);
+    let found = differ::compare(&read(before)?, &read(after)?).map_err(super::sweep::failure)?;
+    if common.json {
+        let mut document = json!({
+            "kind": "sweeps",
+            "before": before.display().to_string(),
+            "after": after.display().to_string(),
+            "same": found.equal(),
+        });
+        let more = serde_json::to_value(&found).map_err(Failure::bug)?;
+        if let (Some(map), Some(more)) = (document.as_object_mut(), more.as_object()) {
+            map.extend(more.clone());
+        }
+        output::json(&document)?;
+    } else {
+        output::text(&assay_sweep::text::difference(&found, output::width()))?;
+    }
+    Ok(if found.equal() { Exit::Fine } else { Exit::Wrong })
 }
 
 fn audits(common: &Common, before: &Path, after: &Path) -> Result<Exit, Failure> {

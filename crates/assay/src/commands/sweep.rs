@@ -14,7 +14,7 @@ use assay_sweep::drive::{self, Request, Summary};
 use assay_sweep::plan::{Plan, ShapeSpec};
 use assay_sweep::record::{self, Record};
 use assay_sweep::rules::{self, RuleText, Score};
-use assay_sweep::{case_run, guard, text};
+use assay_sweep::{case_run, environment, guard, text};
 use serde_json::json;
 
 use crate::cli::Common;
@@ -26,7 +26,8 @@ use crate::progress::Bar;
 /// The plan where none is given.
 const DEFAULT_PLAN: &str = "standard";
 
-fn failure(e: SweepError) -> Failure {
+/// The failure that a sweep's error is.
+pub fn failure(e: SweepError) -> Failure {
     let exit = match &e {
         SweepError::Bad(_) | SweepError::Io { action: "read", .. } => Exit::BadInput,
         SweepError::Unsupported(_) => Exit::Unsupported,
@@ -204,9 +205,18 @@ fn backends(args: &SweepArgs) -> Result<Vec<Backend>, SweepError> {
                 version: String::new(),
             }]);
         }
-        return Err(SweepError::Unsupported(
-            "--torch: environments by version are not part of this version".into(),
-        ));
+        let root = environment::cache();
+        return args
+            .torch
+            .iter()
+            .map(|version| {
+                Ok(Backend::Torch {
+                    python: environment::python_with_torch(&root, version)?,
+                    device: args.device.clone(),
+                    version: version.clone(),
+                })
+            })
+            .collect();
     }
     Err(SweepError::bad(format!(
         "`{}` is not a backend; there are emulated:NAME, torch and kernel:FILE.toml",
