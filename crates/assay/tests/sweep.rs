@@ -398,3 +398,76 @@ fn operations_of_case_files_are_swept_and_arange_fails_as_published() {
         assert!([outcome, "truncated"].contains(&s[0]["to"].as_str().unwrap()), "{device}: {s}");
     }
 }
+
+/// A Python that has PyTorch: of `ASSAY_TORCH_PYTHON`, else none.
+fn torch() -> Option<String> {
+    let python = std::env::var("ASSAY_TORCH_PYTHON").ok().filter(|p| Path::new(p).is_file());
+    if python.is_none() {
+        eprintln!("skipped: no torch (ASSAY_TORCH_PYTHON names no interpreter)");
+    }
+    python
+}
+
+#[test]
+fn a_real_pytorch_on_the_cpu_is_right_in_every_layout_forward_and_backward() {
+    let Some(python) = torch() else { return };
+    for backward in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = dir.path().join("plan.toml");
+        fs::write(
+            &plan,
+            format!(
+                "name = \"tiny\"\ntitle = \"one boundary\"\nbackward = {backward}\nlayouts = [\"bT\", \"aT\", \"slice\"]\n\
+                 small = \"2^12\"\nboundaries = [\"2^14\"]\naround = 0\nfull_seeds = [0]\ncalibration_seeds = [0]\n\
+                 index_points = false\nswitch_kinds = []\n[[shape]]\nmkn = \"16,8,16\"\ndtypes = [\"f32\"]\n"
+            ),
+        )
+        .unwrap();
+        let out = dir.path().join("run");
+        let o = run(&[
+            "sweep",
+            "bmm",
+            "--backend",
+            "torch",
+            "--python",
+            &python,
+            "--plan",
+            text(&plan),
+            "--out",
+            text(&out),
+            "--json",
+        ]);
+        assert_eq!(o.status.code(), Some(0), "{}", String::from_utf8_lossy(&o.stderr));
+        let summary = json(&o);
+        assert_eq!(summary["outcomes"]["ok"], summary["runs"], "{summary}");
+        let records = fs::read_to_string(out.join("records.jsonl")).unwrap();
+        assert!(records.contains("aten::bmm") && records.contains("\"torch\":\"2."), "{records}");
+    }
+}
+
+#[test]
+fn every_operation_of_the_case_files_is_right_on_a_real_pytorch() {
+    let Some(python) = torch() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    // The small point alone: 2^24 elements of the crossing tensor.
+    let o = run(&[
+        "sweep",
+        "all",
+        "--backend",
+        "torch",
+        "--python",
+        &python,
+        "--boundary",
+        "2^20",
+        "--dtype",
+        "f32,i64,f64",
+        "--out",
+        text(&out),
+        "--json",
+    ]);
+    assert_eq!(o.status.code(), Some(0), "{}", String::from_utf8_lossy(&o.stderr));
+    let summary = json(&o);
+    assert!(summary["runs"].as_u64().unwrap() >= 26, "{summary}");
+    assert_eq!(summary["outcomes"]["ok"], summary["runs"], "{summary}");
+}

@@ -96,8 +96,9 @@ impl Backend {
                     std::fs::write(&file, text).map_err(SweepError::writing(&file))?;
                 }
                 let mut command = Command::new(python);
-                // Nothing of the folder it is started in is imported.
-                command.arg("-I").arg(file);
+                // The file's own folder, ours alone, comes first on the path: nothing of the folder that the user is in is
+                // imported.
+                command.arg(file);
                 Ok(command)
             }
         }

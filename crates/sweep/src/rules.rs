@@ -476,10 +476,11 @@ impl<'a> Learner<'a> {
         }
         let mut out: Vec<Candidate> = best
             .into_iter()
-            .map(|(covers, (terms, cost))| Candidate {
-                terms: terms.into_iter().map(|i| self.literals[i].0.clone()).collect(),
-                covers,
-                cost,
+            .map(|(covers, (terms, cost))| {
+                let mut terms: Vec<Term> = terms.into_iter().map(|i| self.literals[i].0.clone()).collect();
+                // As the paper writes them: sizes before the way operands are passed.
+                terms.sort_by_key(|t| !matches!(t, Term::Size(..)));
+                Candidate { terms, covers, cost }
             })
             .collect();
         out.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.covers.0.cmp(&b.covers.0)));

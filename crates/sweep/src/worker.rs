@@ -190,7 +190,15 @@ impl<'a> Worker<'a> {
                 Ok(Ok(text)) => return self.reply(&text),
                 Ok(Err(why)) => return Err(Stop::Failed(SweepError::Worker(why))),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let ended = self.ended();
+                    // A Ctrl-C reaches the worker too: its end is then no outcome.
+                    return Err(if self.interrupted.load(Ordering::Relaxed) {
+                        Stop::Failed(SweepError::Interrupted)
+                    } else {
+                        ended
+                    });
+                }
             }
         }
     }

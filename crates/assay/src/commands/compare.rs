@@ -29,7 +29,8 @@ fn operand(path: &Path) -> Result<Operand, Failure> {
     if path.join(RECORDS).is_file() || path.extension().is_some_and(|e| e == "jsonl") && path.is_file() {
         return Ok(Operand::Sweep(path.to_owned()));
     }
-    let what = if path.exists() { "holds no run: neither `run.db` nor `records.jsonl`" } else { "does not exist" };
+    let what =
+        if path.exists() { "holds no run: neither `run.db` nor `records.jsonl`" } else { "does not exist" };
     Err(Failure::bad_input(format!("`{}` {what}; name the folder of a finished run", path.display())))
 }
 
