@@ -1,10 +1,13 @@
 //! The command `assay`: arguments in, calls out, no logic of its own.
 
+#[cfg(feature = "device")]
 mod argspec;
+#[cfg(feature = "device")]
 mod blockspec;
 mod cli;
 mod cli_sweep;
 mod commands;
+#[cfg(feature = "device")]
 mod diagnostic;
 mod exit;
 mod output;
@@ -28,6 +31,7 @@ fn real_main() -> Exit {
             return if e.use_stderr() { Exit::BadInput } else { Exit::Fine };
         }
     };
+    #[cfg(feature = "device")]
     if matches!(cli.command, Command::CompileWorker) {
         return if assay_nvrtc::worker_main() == 0 { Exit::Fine } else { Exit::Bug };
     }

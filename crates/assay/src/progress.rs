@@ -3,7 +3,6 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use assay_campaign::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar, or nothing where stderr is no terminal or `--quiet` was given.
@@ -30,8 +29,21 @@ impl Bar {
     }
 
     /// Says what takes its time before there is anything to count.
+    #[cfg(feature = "device")]
     pub fn message(&self, what: &str) {
         self.bar.set_prefix(what.to_owned());
+    }
+
+    /// Begins something that has `total` steps.
+    pub fn begin(&self, what: &str, total: u64) {
+        self.bar.set_prefix(what.to_owned());
+        self.bar.set_length(total);
+        self.bar.set_position(0);
+    }
+
+    /// Says what was done last.
+    pub fn say(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
     }
 
     /// Sets how much is done of how much; both may grow.
@@ -46,11 +58,10 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
+#[cfg(feature = "device")]
+impl assay_campaign::Progress for Bar {
     fn stage(&self, what: &str, total: u64) {
-        self.bar.set_prefix(what.to_owned());
-        self.bar.set_length(total);
-        self.bar.set_position(0);
+        self.begin(what, total);
     }
 
     fn step(&self, steps: u64) {
@@ -58,6 +69,6 @@ impl Progress for Bar {
     }
 
     fn note(&self, what: &str) {
-        self.bar.set_message(what.to_owned());
+        self.say(what);
     }
 }

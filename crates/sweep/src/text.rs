@@ -122,11 +122,11 @@ pub fn rules(rules: &[RuleText], score: &Score, undecided: &[String], width: usi
         }
     }
     if score.index_unchanged > 0 {
-        let _ = writeln!(
-            out,
-            "  of the index-encoded runs {} have inputs that the misreading leaves unchanged: right, as it says",
+        let words = format!(
+            "of the index-encoded runs {} have inputs that the misreading leaves unchanged: right, as it says",
             score.index_unchanged
         );
+        wrap(&mut out, "  ", 4, &words, width);
     }
     for (title, lines) in
         [("Not reproduced:", &score.misses), ("What the runs cannot decide:", &undecided.to_vec())]

@@ -61,7 +61,7 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     };
     let problems = list::find_problems(&patterns)?;
     let protocols = protocols(args)?;
-    let folder = args.out.clone().unwrap_or_else(|| default_folder("audit"));
+    let folder = args.out.clone().unwrap_or_else(|| super::default_folder("audit"));
     let bar = Bar::new(common.quiet || common.json);
     let config = AuditConfig {
         problems,
@@ -226,23 +226,6 @@ fn protocols(args: &AuditArgs) -> Result<Vec<Protocol>, Failure> {
     let rest: Vec<Protocol> = all.into_iter().filter(|p| out.iter().all(|o| o.name != p.name)).collect();
     out.extend(rest);
     Ok(out)
-}
-
-/// `assay-runs/KIND-DATE-TIME` in UTC.
-pub fn default_folder(kind: &str) -> PathBuf {
-    let seconds =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Civil date from days since 1970-01-01 (proleptic Gregorian calendar, eras of 400 years).
-    let z = days + 719_468;
-    let (era, doe) = (z / 146_097, z % 146_097);
-    let yoe = (doe - doe / 1_460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let (day, month) = (doy - (153 * mp + 2) / 5 + 1, if mp < 10 { mp + 3 } else { mp - 9 });
-    let year = yoe + era * 400 + u64::from(month <= 2);
-    let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
-    PathBuf::from("assay-runs").join(format!("{kind}-{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}"))
 }
 
 /// How long the stages have to end by themselves after Ctrl-C; a batch in the compiler can take longer.

@@ -2,13 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "device")]
 use assay_campaign::records::Records;
+#[cfg(feature = "device")]
 use assay_measure::{KillMatrix, compare_audits};
 use assay_sweep::differ;
 use assay_sweep::record::{self, RECORDS};
 use serde_json::json;
 
 use crate::cli::{Common, CompareArgs};
+#[cfg(feature = "device")]
 use crate::commands::audit::failure;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -16,6 +19,7 @@ use crate::output;
 /// What a path holds. One variant for each kind of run that can be compared.
 enum Operand {
     /// A run folder of `assay audit`.
+    #[cfg(feature = "device")]
     Audit(PathBuf),
     /// A run folder of `assay sweep`, or a file of its JSON lines.
     Sweep(PathBuf),
@@ -23,6 +27,7 @@ enum Operand {
 
 /// Tells what a path holds by what lies there.
 fn operand(path: &Path) -> Result<Operand, Failure> {
+    #[cfg(feature = "device")]
     if path.join("run.db").is_file() {
         return Ok(Operand::Audit(path.to_owned()));
     }
@@ -40,8 +45,10 @@ fn operand(path: &Path) -> Result<Operand, Failure> {
 /// Bad input: a path without a finished run, two runs of unlike kinds.
 pub fn compare(common: &Common, args: &CompareArgs) -> Result<Exit, Failure> {
     match (operand(&args.before)?, operand(&args.after)?) {
+        #[cfg(feature = "device")]
         (Operand::Audit(before), Operand::Audit(after)) => audits(common, &before, &after),
         (Operand::Sweep(before), Operand::Sweep(after)) => sweeps(common, &before, &after),
+        #[cfg(feature = "device")]
         _ => Err(Failure::bad_input("one of them is an audit, the other a sweep; compare two of a kind")),
     }
 }
@@ -67,6 +74,7 @@ fn sweeps(common: &Common, before: &Path, after: &Path) -> Result<Exit, Failure>
     Ok(if found.equal() { Exit::Fine } else { Exit::Wrong })
 }
 
+#[cfg(feature = "device")]
 fn audits(common: &Common, before: &Path, after: &Path) -> Result<Exit, Failure> {
     let read = |folder: &Path| Records::read(folder).map_err(|e| failure(&e));
     let (a, b) = (read(before)?, read(after)?);

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use assay_campaign::Progress as _;
 use assay_sweep::SweepError;
 use assay_sweep::backend::Backend;
 use assay_sweep::cases::{self, Case};
@@ -44,7 +43,7 @@ pub fn failure(e: SweepError) -> Failure {
 /// Bad input, an unwritable folder, an interrupt, what a backend cannot do.
 pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
     let backends = backends(args).map_err(failure)?;
-    let out = args.out.clone().unwrap_or_else(|| super::audit::default_folder("sweep"));
+    let out = args.out.clone().unwrap_or_else(|| super::default_folder("sweep"));
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     // A second handler in one process cannot happen: this is the only command that runs.
@@ -57,10 +56,10 @@ pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
     for backend in &backends {
         let folder = if backends.len() > 1 { out.join(backend.version()) } else { out.clone() };
         let bar = Bar::new(common.quiet || common.json);
-        bar.stage(&format!("{} on {}", plan.name, backend.label()), 0);
+        bar.begin(&format!("{} on {}", plan.name, backend.label()), 0);
         let progress = |done: usize, planned: usize, r: &Record| {
             bar.at(done as u64, planned as u64);
-            bar.note(&format!("{} {} {} B={} {}", r.shape_id, r.dtype, r.layout, r.b, r.cls));
+            bar.say(&format!("{} {} {} B={} {}", r.shape_id, r.dtype, r.layout, r.b, r.cls));
         };
         let request = Request {
             plan: &plan,
@@ -123,10 +122,10 @@ fn cases(
     for backend in backends {
         let folder = if backends.len() > 1 { out.join(backend.version()) } else { out.to_path_buf() };
         let bar = Bar::new(common.quiet || common.json);
-        bar.stage(&format!("{} on {}", args.op, backend.label()), 0);
+        bar.begin(&format!("{} on {}", args.op, backend.label()), 0);
         let progress = |done: usize, planned: usize, r: &Record| {
             bar.at(done as u64, planned as u64);
-            bar.note(&format!("{} {} B={} {}", r.op, r.dtype, r.b, r.cls));
+            bar.say(&format!("{} {} B={} {}", r.op, r.dtype, r.b, r.cls));
         };
         let request = case_run::Request {
             cases: &cases,
