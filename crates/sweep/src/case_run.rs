@@ -14,7 +14,7 @@ use crate::cases::{Answers, Case, sizes};
 use crate::condition::dtype as dtype_named;
 use crate::drive::{Folder, SeriesSummary, Summary, machine, pretty, switches, write_whole};
 use crate::error::SweepError;
-use crate::judge::Stop;
+use crate::judge::{Stop, beyond};
 use crate::record::{self, Outcome, RECORDS, Record, TensorResult};
 use crate::values::{decode, encode};
 use crate::worker::{Ended, Exchange, VERSION, Worker};
@@ -440,7 +440,7 @@ impl Run<'_> {
                 let (mut wrong, mut zero, mut error) = (0u64, 0u64, 0.0f64);
                 for (&o, &e) in values.iter().zip(&expected) {
                     let d = (o - e).abs();
-                    if !(d <= limit * scale) {
+                    if beyond(d, limit * scale) {
                         wrong += 1;
                         zero += u64::from(o == 0.0);
                     }

@@ -273,7 +273,7 @@ impl<'a> Answers<'a> {
             return;
         }
         // Operands beyond two take other seeds.
-        let role = if which % 2 == 0 { Role::A } else { Role::B };
+        let role = if which.is_multiple_of(2) { Role::A } else { Role::B };
         let shape = if role == Role::A { Shape { m: n, k: 1, n: 1 } } else { Shape { m: 1, k: 1, n } };
         let dtype = self.case.operand_dtype(o, self.dtype);
         Values::new(self.seed + (which as u64 / 2) * 1_000_003, Kind::Random, dtype, role, shape, false)

@@ -140,7 +140,7 @@ fn fields(r: &Record) -> Result<Value, SweepError> {
     let mut value = serde_json::to_value(r).map_err(|e| SweepError::bad(e.to_string()))?;
     if let Some(map) = value.as_object_mut() {
         let crash = r.outcome()? == Outcome::Crash;
-        map.retain(|k, _| !apart(k) && !(crash && k == "message"));
+        map.retain(|k, _| !(apart(k) || crash && k == "message"));
     }
     Ok(value)
 }

@@ -272,12 +272,8 @@ impl State<'_> {
                             return;
                         };
                         let point = &points[i];
-                        let tolerance = match tolerances {
-                            None => None,
-                            Some(t) => {
-                                Some(t.get(&point.dtype).copied().unwrap_or_else(|| floor(point.dtype)))
-                            }
-                        };
+                        let tolerance = tolerances
+                            .map(|t| t.get(&point.dtype).copied().unwrap_or_else(|| floor(point.dtype)));
                         let outcome = setting.run(point, tolerance, id, &mut exchange).and_then(|r| {
                             append(&mut lock(&file), &path, &r)?;
                             Ok(r)

@@ -42,6 +42,11 @@ pub trait Source {
     ) -> Result<(), Stop>;
 }
 
+/// Whether a difference is too large; NaN is never within a limit.
+pub fn beyond(difference: f64, limit: f64) -> bool {
+    difference.is_nan() || difference > limit
+}
+
 /// The batches of a sampled comparison (boundary paper, §3, and its plan): 256 evenly spaced, the first 4, the last 8, and
 /// those around every multiple of 2^31 elements, 2^32 elements and 2^32 bytes of each tensor, and around multiples of
 /// floor(2^32 / (M N)) batches.
@@ -152,8 +157,7 @@ pub fn compare(
         let (mut wrong, mut zero, mut error) = (0u64, 0u64, 0.0f64);
         for (&o, &e) in out.iter().zip(&expected) {
             let d = (o - e).abs();
-            // NaN is never within the limit.
-            if !(d <= limit) {
+            if beyond(d, limit) {
                 wrong += 1;
                 zero += u64::from(o == 0.0);
             }
@@ -339,7 +343,7 @@ fn hypotheses(
             predictor.batch(w.batch, selection, &mut predicted);
             let limit = tolerance * w.reference.iter().fold(0.0f64, |m, v| m.max(v.abs()));
             for ((&o, &e), &p) in w.out.iter().zip(&w.reference).zip(&predicted) {
-                if !((o - e).abs() <= limit) {
+                if beyond((o - e).abs(), limit) {
                     all += 1;
                     hits += u64::from((o - p).abs() <= limit);
                 }

@@ -22,8 +22,7 @@ pub struct Misreading {
 impl Misreading {
     /// Whether it reads `view` rightly everywhere: it ignores or wraps nothing that the view has.
     pub fn harmless(&self, view: &View) -> bool {
-        !(self.ignore_strides && view.transposed)
-            && !(self.ignore_offset && view.skip > 0)
+        !(self.ignore_strides && view.transposed || self.ignore_offset && view.skip > 0)
             && self.wrap.is_none_or(|at| view.storage_numel() <= at)
     }
 
@@ -139,7 +138,7 @@ impl<'a> Reader<'a> {
             start %= w;
             whole = start + per <= w;
         }
-        if !whole || start % per != 0 {
+        if !whole || !start.is_multiple_of(per) {
             self.singly(batch, out);
         } else if view.transposed && !self.misreading.ignore_strides {
             self.stored.resize(per as usize, 0.0);
@@ -173,7 +172,7 @@ impl<'a> Reader<'a> {
             }
         }
         let skip = self.view.skip;
-        if start % per != 0 || (start / per < skip && self.values.constant_leading()) {
+        if !start.is_multiple_of(per) || (start / per < skip && self.values.constant_leading()) {
             return None;
         }
         Some((start as i64 / per as i64 - skip as i64, m.ignore_strides && self.view.transposed))

@@ -329,6 +329,9 @@ fn merge_extents(all: &mut [Item]) {
     }
 }
 
+/// Conditions with the number of their label, in order.
+type List = Vec<(Vec<Term>, usize)>;
+
 struct Learner<'a> {
     items: &'a [Item],
     labels: Vec<usize>,
@@ -505,7 +508,7 @@ impl<'a> Learner<'a> {
         for i in 0..self.items.len() {
             full.set(i);
         }
-        let mut list = None;
+        let mut list: Option<(u32, List)> = None;
         for most in 1..=3 {
             self.build_candidates(most);
             // A longer list of shorter conditions is not always there; a list of pairs is tried before triples.
@@ -532,7 +535,7 @@ impl<'a> Learner<'a> {
     }
 
     /// The cheapest list: conditions with their labels; what is left over has one label.
-    fn search(&self, full: &Bits) -> Option<(u32, Vec<(Vec<Term>, usize)>)> {
+    fn search(&self, full: &Bits) -> Option<(u32, List)> {
         let mut bound = u32::MAX;
         let mut best: Option<Vec<usize>> = None;
         let mut memo: HashMap<Bits, u32> = HashMap::new();

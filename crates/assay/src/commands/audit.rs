@@ -1,6 +1,6 @@
 //! `assay audit`, and the gate of `assay problems --verify`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
