@@ -96,6 +96,7 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
     if plan.is_empty() {
         return Err(SweepError::bad("no case has these element types"));
     }
+    let marks = crate::page::marks(request.boundaries, plan.iter().map(|p| p.1));
     let mut planned: usize = plan.iter().map(|p| p.2.len()).sum();
     let mut records: Vec<Record> = Vec::new();
     let mut series = Vec::new();
@@ -161,6 +162,7 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
         series,
     };
     write_whole(&request.out.join("summary.json"), &pretty(&summary)?)?;
+    crate::page::write(request.out, &summary, &records, &marks)?;
     Ok(summary)
 }
 

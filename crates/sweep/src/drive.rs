@@ -204,6 +204,7 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
     let mut summary = summarise(plan, request.backend, &all)?;
     summary.tolerance = tolerance.iter().map(|(d, t)| (d.name().to_owned(), *t)).collect();
     write_whole(&request.out.join("summary.json"), &pretty(&summary)?)?;
+    crate::page::write(request.out, &summary, &all, &boundaries)?;
     Ok(summary)
 }
 

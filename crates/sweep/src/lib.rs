@@ -22,6 +22,7 @@ pub mod geometry;
 pub mod guard;
 pub mod judge;
 pub mod misread;
+pub mod page;
 pub mod plan;
 pub mod point;
 pub mod product;
