@@ -27,6 +27,7 @@ pub mod plan;
 pub mod point;
 pub mod product;
 pub mod record;
+pub mod repro;
 pub mod rules;
 pub mod run;
 pub mod serve;

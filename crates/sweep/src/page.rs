@@ -27,7 +27,6 @@ pub const PAGE: &str = "report.html";
 /// Geometry of the map, in SVG units.
 const CELL: u64 = 15;
 const ROW: u64 = 18;
-const LEFT: u64 = 196;
 const HEAD: u64 = 74;
 const SHAPE_GAP: u64 = 8;
 /// A size this many batches from a boundary belongs to its neighbourhood.
@@ -226,7 +225,11 @@ fn maps(rows: &[MapRow], marks: &[u64], cases: bool) -> Vec<Value> {
         }
     }
     if cases {
-        return if rows.is_empty() { Vec::new() } else { vec![map(&rows.iter().collect::<Vec<_>>(), marks, None)] };
+        return if rows.is_empty() {
+            Vec::new()
+        } else {
+            vec![map(&rows.iter().collect::<Vec<_>>(), marks, None)]
+        };
     }
     pers.iter()
         .map(|&per| map(&rows.iter().filter(|r| r.per == per).collect::<Vec<_>>(), marks, Some(per)))
@@ -243,7 +246,9 @@ fn map(rows: &[&MapRow], marks: &[u64], per: Option<u64>) -> Value {
     let order: Vec<(Column, u64)> = columns.into_iter().collect();
     // A gap before and after each neighbourhood.
     let mut x_of: BTreeMap<Column, u64> = BTreeMap::new();
-    let mut x = LEFT;
+    let widest = |f: fn(&MapRow) -> &str| rows.iter().map(|r| f(r).chars().count() as u64).max().unwrap_or(0);
+    let left = (20 + 7 * (widest(|r| &r.shape) + widest(|r| &r.label))).max(170);
+    let mut x = left;
     let mut heads = Vec::new();
     let mut brackets: Vec<(u64, u64, u64)> = Vec::new();
     for (i, &(c, size)) in order.iter().enumerate() {
@@ -305,9 +310,12 @@ fn map(rows: &[&MapRow], marks: &[u64], per: Option<u64>) -> Value {
         .iter()
         .map(|&(m, a, b)| json!({"label": count(m), "from": a, "to": b, "middle": (a + b) / 2}))
         .collect();
-    let keys: Vec<u64> = order.iter().filter(|o| o.0.from == Some(0)).filter_map(|o| x_of.get(&o.0).copied()).collect();
+    let keys: Vec<u64> =
+        order.iter().filter(|o| o.0.from == Some(0)).filter_map(|o| x_of.get(&o.0).copied()).collect();
     json!({
         "width": x + 4,
+        "least": (x + 4).min(736),
+        "labels": left - 8,
         "height": y + 4,
         "head": HEAD,
         "rows": drawn,
@@ -321,6 +329,8 @@ fn map(rows: &[&MapRow], marks: &[u64], per: Option<u64>) -> Value {
 fn context(summary: &Summary, records: &[Record], marks: &[u64]) -> Result<Value, SweepError> {
     let case = summary.plan == "cases";
     let mut marks: Vec<u64> = marks.iter().copied().filter(|&m| m > 0).collect();
+    // Far points lie about twice a boundary.
+    marks.extend(marks.iter().max().and_then(|m| m.checked_mul(2)));
     marks.sort_unstable();
     marks.dedup();
     let (mut random, mut encoded) = (Vec::new(), Vec::new());
@@ -342,7 +352,8 @@ fn context(summary: &Summary, records: &[Record], marks: &[u64]) -> Result<Value
         })
         .collect();
     let versions: BTreeSet<String> = records.iter().map(Record::version).filter(|v| !v.is_empty()).collect();
-    let devices: BTreeSet<&str> = records.iter().map(|r| r.device.as_str()).filter(|d| !d.is_empty()).collect();
+    let devices: BTreeSet<&str> =
+        records.iter().map(|r| r.device.as_str()).filter(|d| !d.is_empty()).collect();
     let dtypes: BTreeSet<DType> = records.iter().filter_map(|r| dtype(&r.dtype)).collect();
     let bytes: Vec<String> = dtypes
         .iter()
@@ -386,7 +397,8 @@ fn headline(s: &Summary) -> String {
     let on = clean(&s.backend);
     let ran = s.runs - n(Outcome::Skipped);
     let all = grouped(ran as u64);
-    let stops = if stopped == 0 { String::new() } else { format!(", {} fail with a sign", grouped(stopped as u64)) };
+    let stops =
+        if stopped == 0 { String::new() } else { format!(", {} fail with a sign", grouped(stopped as u64)) };
     match (silent, stopped) {
         _ if ran == 0 => format!("{what} on {on}: no run fitted the memory"),
         (0, 0) => format!("{what} on {on}: all {all} runs are right"),
@@ -406,9 +418,7 @@ fn environment(records: &[Record]) -> Vec<Value> {
             }
         }
     }
-    all.into_iter()
-        .map(|(k, v)| json!([k, v.into_iter().take(6).collect::<Vec<_>>().join(", ")]))
-        .collect()
+    all.into_iter().map(|(k, v)| json!([k, v.into_iter().take(6).collect::<Vec<_>>().join(", ")])).collect()
 }
 
 /// Switch points, series that share one together.
@@ -459,7 +469,8 @@ fn learned(records: &[Record]) -> Result<Value, SweepError> {
     };
     let mut out = Vec::new();
     for g in &groups {
-        let own: Vec<Record> = records.iter().filter(|r| g.versions.contains(&r.version())).cloned().collect();
+        let own: Vec<Record> =
+            records.iter().filter(|r| g.versions.contains(&r.version())).cloned().collect();
         let score = rules::apply(&g.learned.rules, &own)?;
         let rows: Vec<Value> = g
             .learned
@@ -557,43 +568,54 @@ fn wrong(records: &[Record], case: bool) -> Result<Vec<Value>, SweepError> {
             }
         }
     }
-    Ok(all
+    // Series of which the same is to be said share a line.
+    let mut lines: Vec<WrongLine> = Vec::new();
+    for ((name, kind, tensor), row) in all {
+        let mut best: Vec<(String, f64)> = row.fractions.unwrap_or_default().into_iter().collect();
+        best.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let top = best.first().map_or(0.0, |b| b.1);
+        best.retain(|b| b.1 > 0.0 && b.1 >= top);
+        let sizes: Vec<String> = row.sizes.iter().take(3).map(|s| grouped(*s)).collect();
+        let more = row.sizes.len().saturating_sub(3);
+        let line = WrongLine {
+            series: vec![name.whole()],
+            runs: row.runs,
+            error: row.error,
+            said: (
+                kind,
+                if tensor == "out" { String::new() } else { tensor },
+                sizes.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() },
+                best.iter().map(|b| reading_words(&b.0)).collect(),
+                share(top),
+                decoded(row.shifts, row.misplaced),
+            ),
+        };
+        match lines.iter_mut().find(|l| l.said == line.said) {
+            Some(l) => {
+                l.series.extend(line.series);
+                l.runs += line.runs;
+                l.error = match (l.error, line.error) {
+                    (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+                    (a, b) => a.or(b),
+                };
+            }
+            None => lines.push(line),
+        }
+    }
+    Ok(lines
         .into_iter()
-        .map(|((name, kind, tensor), row)| {
-            let mut best: Vec<(String, f64)> = row.fractions.unwrap_or_default().into_iter().collect();
-            best.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-            let top = best.first().map_or(0.0, |b| b.1);
-            best.retain(|b| b.1 > 0.0 && b.1 >= top);
-            let readings: Vec<String> = best.iter().map(|b| reading_words(&b.0)).collect();
-            let mut shifts: Vec<(i64, u64)> = row.shifts.into_iter().collect();
-            shifts.sort_by_key(|s| std::cmp::Reverse(s.1));
-            let mut decoded: Vec<String> = shifts
-                .iter()
-                .take(3)
-                .map(|(s, _)| {
-                    let sign = if *s < 0 { "\u{2212}" } else { "+" };
-                    format!("batch {sign}{}", grouped(s.unsigned_abs()))
-                })
-                .collect();
-            if shifts.len() > 3 {
-                decoded.push(format!("{} more", shifts.len() - 3));
-            }
-            if let Some([r, c, rr, cc]) = row.misplaced {
-                decoded.push(format!("({r}, {c}) shows ({rr}, {cc})"));
-            }
-            let sizes: Vec<String> = row.sizes.iter().take(3).map(|s| grouped(*s)).collect();
-            let more = row.sizes.len().saturating_sub(3);
+        .map(|l| {
+            let (kind, tensor, sizes, readings, share, decoded) = l.said;
             json!({
-                "series": name.whole(),
+                "series": l.series,
                 "kind": kind,
-                "tensor": if tensor == "out" { String::new() } else { tensor },
-                "runs": row.runs,
-                "sizes": sizes.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() },
+                "tensor": tensor,
+                "runs": l.runs,
+                "sizes": sizes,
                 "readings": readings,
-                "share": if best.is_empty() { "none".to_owned() } else { share(top) },
-                "explained": top >= 0.9995,
-                "decoded": decoded.join("; "),
-                "error": match row.error {
+                "share": share,
+                "decoded": decoded,
+                "error": match l.error {
                     Some((a, b)) if (a - b).abs() > 0.005 * b => format!("{a:.2} to {b:.2}"),
                     Some((a, _)) => format!("{a:.2}"),
                     None => "not finite".to_owned(),
@@ -601,6 +623,35 @@ fn wrong(records: &[Record], case: bool) -> Result<Vec<Value>, SweepError> {
             })
         })
         .collect())
+}
+
+/// Series of which the same is to be said: inputs, tensor, sizes, misreadings, their share, what was decoded.
+struct WrongLine {
+    series: Vec<String>,
+    runs: usize,
+    error: Option<(f64, f64)>,
+    said: (&'static str, String, String, Vec<String>, String, String),
+}
+
+/// What index-encoded inputs tell was read.
+fn decoded(shifts: BTreeMap<i64, u64>, misplaced: Option<[u64; 4]>) -> String {
+    let mut shifts: Vec<(i64, u64)> = shifts.into_iter().collect();
+    shifts.sort_by_key(|s| std::cmp::Reverse(s.1));
+    let mut out: Vec<String> = shifts
+        .iter()
+        .take(3)
+        .map(|(s, _)| {
+            let sign = if *s < 0 { "\u{2212}" } else { "+" };
+            format!("batch {sign}{}", grouped(s.unsigned_abs()))
+        })
+        .collect();
+    if shifts.len() > 3 {
+        out.push(format!("{} more", shifts.len() - 3));
+    }
+    if let Some([r, c, rr, cc]) = misplaced {
+        out.push(format!("({r}, {c}) shows ({rr}, {cc})"));
+    }
+    out.join("; ")
 }
 
 /// A share that is 100% only where it is whole.
@@ -685,7 +736,11 @@ fn messages(records: &[Record], case: bool) -> Result<Vec<Value>, SweepError> {
         let outcome = r.outcome()?;
         if let Some(m) = &r.message {
             // Sizes in a reason of the memory rule would make every run another message.
-            let m = if outcome == Outcome::Skipped { m.replace(|c: char| c.is_ascii_digit(), "#") } else { m.clone() };
+            let m = if outcome == Outcome::Skipped {
+                m.replace(|c: char| c.is_ascii_digit(), "#")
+            } else {
+                m.clone()
+            };
             let m: String = clean(&m).chars().take(2000).collect();
             let key = (outcome, clean(r.stage.as_deref().unwrap_or("")), m);
             let e = all.entry(key).or_insert((0, BTreeSet::new(), u64::MAX));

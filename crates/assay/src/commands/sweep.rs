@@ -13,7 +13,7 @@ use assay_sweep::drive::{self, Request, Summary};
 use assay_sweep::plan::{Plan, ShapeSpec};
 use assay_sweep::record::{self, Record};
 use assay_sweep::rules::{self, RuleText, Score};
-use assay_sweep::{case_run, environment, guard, text};
+use assay_sweep::{case_run, environment, guard, repro, text};
 use serde_json::json;
 
 use crate::cli::Common;
@@ -75,7 +75,9 @@ pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
         };
         let summary = drive::sweep(&request);
         bar.finish();
-        summaries.push((folder, summary.map_err(failure)?));
+        let summary = summary.map_err(failure)?;
+        reproducers(common, args, &folder, &[])?;
+        summaries.push((folder, summary));
     }
     show(common, &summaries)?;
     Ok(Exit::Fine)
@@ -142,10 +144,29 @@ fn cases(
         };
         let summary = case_run::sweep(&request);
         bar.finish();
-        summaries.push((folder, summary.map_err(failure)?));
+        let summary = summary.map_err(failure)?;
+        reproducers(common, args, &folder, &cases)?;
+        summaries.push((folder, summary));
     }
     show(common, &summaries)?;
     Ok(Exit::Fine)
+}
+
+/// Writes the Python files of `--repro`.
+fn reproducers(common: &Common, args: &SweepArgs, folder: &Path, cases: &[Case]) -> Result<(), Failure> {
+    if !args.repro {
+        return Ok(());
+    }
+    let files = repro::write(folder, &record::read(folder).map_err(failure)?, cases).map_err(failure)?;
+    if !common.quiet && !common.json {
+        if files.is_empty() {
+            output::say(format_args!("no reproducer: nothing failed"));
+        }
+        for file in files {
+            output::say(format_args!("reproducer: {}", file.display()));
+        }
+    }
+    Ok(())
 }
 
 /// Runs at a time: a backend that holds whole tensors has the machine for itself.
@@ -233,7 +254,7 @@ fn show(common: &Common, summaries: &[(PathBuf, Summary)]) -> Result<(), Failure
     for (folder, summary) in summaries {
         output::text(&assay_sweep::text::summary(summary, output::width()))?;
         if !common.quiet {
-            output::say(format_args!("records and summary: {}", folder.display()));
+            output::say(format_args!("records, summary and report.html: {}", folder.display()));
         }
     }
     Ok(())
