@@ -197,7 +197,7 @@ fn add_row(rows: &mut Vec<MapRow>, r: &Record, name: &Name, kind: &str) -> Resul
 }
 
 /// A column: near a boundary so many batches from it, or a size of its own.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Column {
     /// Elements, in the neighbourhood of a boundary the boundary's.
     elements: u64,
@@ -403,7 +403,11 @@ fn headline(s: &Summary) -> String {
         _ if ran == 0 => format!("{what} on {on}: no run fitted the memory"),
         (0, 0) => format!("{what} on {on}: all {all} runs are right"),
         (0, _) => format!("{what} on {on}: no run of {all} is silently wrong{stops}"),
-        _ => format!("{what} on {on}: {} of {all} runs are silently wrong{stops}", grouped(silent as u64)),
+        _ => format!(
+            "{what} on {on}: {} of {all} runs {} silently wrong{stops}",
+            grouped(silent as u64),
+            if silent == 1 { "is" } else { "are" }
+        ),
     }
 }
 
@@ -459,6 +463,26 @@ fn reading_words(name: &str) -> String {
         parts.push("the offset of a view is ignored".to_owned());
     }
     parts.join(" and ")
+}
+
+/// Misreadings that fit alike, in words: without those of which a part alone does the same, wraps in one.
+fn readings(names: &[&str]) -> Vec<String> {
+    let all: Vec<Misreading> = names.iter().filter_map(|n| Misreading::parse(n)).collect();
+    let part = |a: &Misreading, b: &Misreading| {
+        a != b
+            && (!a.ignore_strides || b.ignore_strides)
+            && (!a.ignore_offset || b.ignore_offset)
+            && (a.wrap.is_none() || a.wrap == b.wrap)
+    };
+    let simple = all.iter().filter(|m| !all.iter().any(|other| part(other, m)));
+    let (wraps, others): (Vec<&Misreading>, Vec<&Misreading>) =
+        simple.partition(|m| m.wrap.is_some() && !m.ignore_strides && !m.ignore_offset);
+    let mut out: Vec<String> = others.iter().map(|m| reading_words(&m.name())).collect();
+    let at: Vec<String> = wraps.iter().filter_map(|m| m.wrap.map(count)).collect();
+    if !at.is_empty() {
+        out.push(format!("the index into an operand wraps at {}", at.join(" or ")));
+    }
+    out
 }
 
 /// The rules of every group of versions that behave alike; a reason where none can be learned.
@@ -585,7 +609,7 @@ fn wrong(records: &[Record], case: bool) -> Result<Vec<Value>, SweepError> {
                 kind,
                 if tensor == "out" { String::new() } else { tensor },
                 sizes.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() },
-                best.iter().map(|b| reading_words(&b.0)).collect(),
+                readings(&best.iter().map(|b| b.0.as_str()).collect::<Vec<_>>()),
                 share(top),
                 decoded(row.shifts, row.misplaced),
             ),
@@ -661,7 +685,9 @@ fn share(f: f64) -> String {
 
 /// Which batches are wrong, as a strip: of random inputs, for every series and size, full comparisons before sampled ones.
 fn strips(records: &[Record], case: bool, marks: &[u64]) -> Result<Value, SweepError> {
-    let mut chosen: Vec<((Name, String, u64, u64), &Record)> = Vec::new();
+    // Series, tensor, batches, leading batches.
+    type Key = (Name, String, u64, u64);
+    let mut chosen: Vec<(Key, &Record)> = Vec::new();
     for r in records.iter().filter(|r| !r.calibration() && r.input() == Kind::Random) {
         if !r.outcome()?.silent() {
             continue;
@@ -706,6 +732,14 @@ fn strips(records: &[Record], case: bool, marks: &[u64]) -> Result<Value, SweepE
                 "size": if *pad > 0 { format!("{} behind {}", grouped(*b), grouped(*pad)) } else { grouped(*b) },
                 "bars": bars,
                 "ticks": ticks,
+                // A record keeps that many stretches; what lies behind them is not known here.
+                "unknown": match t.bad.last() {
+                    Some(last) if t.bad.len() >= 64 => {
+                        let from = x(last[1].saturating_add(1)).min(STRIP);
+                        json!({"x": format!("{from:.1}"), "w": format!("{:.1}", STRIP - from)})
+                    }
+                    _ => Value::Null,
+                },
                 "where": ranges(&t.bad, t.n_batches_bad),
                 "bad": grouped(t.n_batches_bad),
                 "compared": grouped(t.n_batches_compared),
@@ -731,7 +765,10 @@ fn ranges(bad: &[[u64; 2]], n: u64) -> String {
 
 /// What was said by runs that did not end rightly, once each.
 fn messages(records: &[Record], case: bool) -> Result<Vec<Value>, SweepError> {
-    let mut all: BTreeMap<(Outcome, String, String), (usize, BTreeSet<String>, u64)> = BTreeMap::new();
+    // Outcome, pass, message; runs, series, smallest size.
+    type Key = (Outcome, String, String);
+    type Seen = (usize, BTreeSet<String>, u64);
+    let mut all: BTreeMap<Key, Seen> = BTreeMap::new();
     for r in records {
         let outcome = r.outcome()?;
         if let Some(m) = &r.message {
@@ -765,7 +802,9 @@ fn messages(records: &[Record], case: bool) -> Result<Vec<Value>, SweepError> {
 
 /// Cases: sizes with outcomes, and the operators that the framework dispatched.
 fn case_rows(records: &[Record]) -> Result<Vec<Value>, SweepError> {
-    let mut all: Vec<(Name, BTreeMap<u64, Outcome>, BTreeSet<String>, String)> = Vec::new();
+    // Case, outcome by size, operators, call.
+    type Row = (Name, BTreeMap<u64, Outcome>, BTreeSet<String>, String);
+    let mut all: Vec<Row> = Vec::new();
     for r in records {
         let name = Name::of(r, true);
         let at = match all.iter().position(|x| x.0 == name) {
@@ -813,6 +852,19 @@ mod tests {
         assert_eq!(at(40_960), Column { elements: 40_960 << 16, from: None });
         let order: Vec<Column> = [40_960, 65_535, 65_536, 65_538, 70_000].into_iter().map(at).collect();
         assert!(order.windows(2).all(|w| w[0] < w[1]));
+    }
+
+    #[test]
+    fn of_misreadings_that_fit_alike_the_simple_ones_are_named() {
+        let names = ["strides_ignored", "strides_ignored+wrapped_2^30", "wrapped_2^31", "wrapped_2^32"];
+        assert_eq!(
+            readings(&names),
+            [
+                "the strides of a transposed operand are ignored",
+                "the index into an operand wraps at 2^31 or 2^32"
+            ]
+        );
+        assert_eq!(readings(&names[1..2]).len(), 1);
     }
 
     #[test]
