@@ -136,6 +136,11 @@ impl Plan {
         self.list.as_ref().map_or(self.total, |l| l.len() as u64)
     }
 
+    /// The blocks, where not simply all.
+    pub(crate) fn into_list(self) -> Option<Vec<u64>> {
+        self.list
+    }
+
     /// True if blocks are left out.
     pub(crate) fn partial(&self) -> bool {
         self.len() < self.total

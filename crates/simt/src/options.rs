@@ -299,6 +299,9 @@ pub struct Outcome {
     pub findings: Vec<crate::Finding>,
     /// Why the status is `Unsupported` or `Exhausted`.
     pub reason: Option<String>,
+    /// Where a thread was when the budget ran out: a place within the loop that does not end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<crate::SourcePlace>,
     /// Warp-instructions executed.
     pub instructions: u64,
     /// Text that the kernel printed, one entry per call and thread.

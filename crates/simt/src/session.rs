@@ -639,6 +639,7 @@ impl Session {
         let (stop, executed, printf) = (exec.stop.take(), exec.executed, std::mem::take(&mut exec.printf));
         let (blocks, not_sampleable) = (exec.plan.ran(exec.next_block), exec.not_sampleable.take());
         let compiled = exec.jit.is_some();
+        let stopped_at = if matches!(stop, Some(Stop::Exhausted(_))) { exec.somewhere() } else { None };
         drop(exec);
         self.compiled |= compiled;
         self.executed = self.executed.saturating_add(executed);
@@ -652,13 +653,20 @@ impl Session {
             (Some(Stop::Fault) | None, None) => (Status::Finding, None),
         };
         let coverage = self.coverage();
-        Outcome { status, findings, reason, instructions: executed, printf, blocks, coverage }
+        Outcome { status, findings, reason, stopped_at, instructions: executed, printf, blocks, coverage }
     }
 
     /// How many blocks a launch would execute; 0 where it is refused.
     pub fn count_blocks(&self, spec: &LaunchSpec<'_>) -> u64 {
         let threads = spec.block.iter().fold(1u64, |n, d| n.saturating_mul(*d));
         self.plan(spec, threads).map_or(0, |p| p.len())
+    }
+
+    /// The blocks that a launch would execute, by linear index, where it leaves any out or names them; `None` where it
+    /// executes all or is refused.
+    pub fn list_blocks(&self, spec: &LaunchSpec<'_>) -> Option<Vec<u64>> {
+        let threads = spec.block.iter().fold(1u64, |n, d| n.saturating_mul(*d));
+        self.plan(spec, threads).ok()?.into_list()
     }
 
     /// Sets the warp-instructions that all launches may execute together, those so far included.
@@ -756,6 +764,7 @@ fn early(status: Status, reason: String) -> Outcome {
         status,
         findings: Vec::new(),
         reason: Some(reason),
+        stopped_at: None,
         instructions: 0,
         printf: Vec::new(),
         blocks: BlocksRun::default(),
@@ -770,6 +779,7 @@ fn invalid_launch(kernel: &str, what: &str) -> Outcome {
         status: Status::Finding,
         findings: vec![f],
         reason: None,
+        stopped_at: None,
         instructions: 0,
         printf: Vec::new(),
         blocks: BlocksRun::default(),

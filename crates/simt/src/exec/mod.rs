@@ -372,6 +372,15 @@ impl Exec<'_> {
         self.kernel.place_of(loc)
     }
 
+    /// Where the first thread is that still runs.
+    pub(crate) fn somewhere(&self) -> Option<SourcePlace> {
+        let warps = self.blocks.iter().filter(|b| b.active).flat_map(|b| &b.warps);
+        let mut at = warps.flat_map(|w| {
+            w.fragments.iter().filter_map(|f| Some((w.frames.get(f.frame as usize)?.code, f.pc)))
+        });
+        at.find_map(|(code, pc)| self.place(code, pc))
+    }
+
     pub(crate) fn thread(&self, slot: usize, wi: usize, lane: usize) -> ThreadId {
         ThreadId { block: self.blocks[slot].index, thread: self.shape.thread((wi * LANES + lane) as u64) }
     }
