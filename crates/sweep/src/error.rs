@@ -35,11 +35,13 @@ impl SweepError {
         SweepError::Bad(text.into())
     }
 
-    pub(crate) fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> SweepError + '_ {
+    /// A file that cannot be read.
+    pub fn reading(path: &Path) -> impl FnOnce(std::io::Error) -> SweepError + '_ {
         move |error| SweepError::Io { action: "read", path: path.to_path_buf(), error }
     }
 
-    pub(crate) fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> SweepError + '_ {
+    /// A file or folder that cannot be written.
+    pub fn writing(path: &Path) -> impl FnOnce(std::io::Error) -> SweepError + '_ {
         move |error| SweepError::Io { action: "write", path: path.to_path_buf(), error }
     }
 }
