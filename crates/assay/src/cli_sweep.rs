@@ -10,7 +10,7 @@ pub struct SweepArgs {
     /// The operation: `bmm`, or a case of `sweeps/cases` such as `cumsum` (`all` for every case)
     #[arg(value_name = "OP")]
     pub op: String,
-    /// `emulated:NAME` or `emulated:FILE.toml`, `torch`, or `kernel:FILE.toml` (a CUDA kernel on the CPU device)
+    /// `emulated:NAME` or `emulated:FILE.toml`, `torch`, or `kernel:FILE.cu` (a CUDA kernel on the CPU device)
     #[arg(long, value_name = "B")]
     pub backend: String,
     /// A built-in plan or a TOML file [default: standard]

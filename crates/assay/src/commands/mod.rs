@@ -19,6 +19,8 @@ mod run;
 mod sparse;
 mod sweep;
 #[cfg(feature = "device")]
+mod sweep_kernel;
+#[cfg(feature = "device")]
 mod tools;
 
 use std::path::PathBuf;

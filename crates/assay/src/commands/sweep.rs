@@ -42,6 +42,12 @@ pub fn failure(e: SweepError) -> Failure {
 /// # Errors
 /// Bad input, an unwritable folder, an interrupt, what a backend cannot do.
 pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
+    if let Some(file) = args.backend.strip_prefix("kernel:") {
+        #[cfg(feature = "device")]
+        return super::sweep_kernel::sweep(common, args, file);
+        #[cfg(not(feature = "device"))]
+        return Err(Failure::unsupported(format!("this build has no CPU device to run `{file}`")));
+    }
     let backends = backends(args).map_err(failure)?;
     let out = args.out.clone().unwrap_or_else(|| super::default_folder("sweep"));
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -239,7 +245,7 @@ fn backends(args: &SweepArgs) -> Result<Vec<Backend>, SweepError> {
             .collect();
     }
     Err(SweepError::bad(format!(
-        "`{}` is not a backend; there are emulated:NAME, torch and kernel:FILE.toml",
+        "`{}` is not a backend; there are emulated:NAME, torch and kernel:FILE.cu",
         args.backend
     )))
 }
