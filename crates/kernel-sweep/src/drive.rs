@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use assay_sweep::SweepError;
-use assay_sweep::backend::{hex, physical_memory};
-use assay_sweep::drive::{Folder, Switch, floor, os_build, pretty, switches, write_whole};
+use assay_sweep::backend::hex;
+use assay_sweep::drive::{Folder, Switch, floor, machine, pretty, switches, write_whole};
 use assay_sweep::record::{self, Outcome, Record, TensorResult};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -69,6 +69,8 @@ pub struct Series {
     pub switch_points: Vec<SwitchPoint>,
     /// The outcome at every size that was run.
     pub outcomes: Vec<(u64, Outcome)>,
+    /// Why sizes were skipped, the first of each kind of reason.
+    pub skipped: Vec<String>,
 }
 
 /// A change of outcome between neighbouring sizes, the second with its explanation.
@@ -217,11 +219,11 @@ impl State<'_> {
                     |m| m.sentence,
                 );
                 return Err(Ended::Baseline(format!(
-                    "the baseline of {} at {} = {size} is `{}` ({why}): a sweep needs a kernel that is right at the small \
+                    "the baseline of {} at {} = {size} is {} ({why}): a sweep needs a kernel that is right at the small \
                      size",
                     setup.family.shape_id(),
                     extent(&setup.family),
-                    r.cls
+                    if r.cls == Outcome::Ok.name() { "incomplete".into() } else { format!("`{}`", r.cls) }
                 )));
             }
             error = error.max(r.max_rel_err.unwrap_or(f64::INFINITY));
@@ -365,6 +367,15 @@ impl State<'_> {
                     switch: w,
                 })
                 .collect();
+            // Reasons differ by their numbers.
+            let mut skipped: Vec<String> = Vec::new();
+            let plain = |t: &str| t.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+            for r in self.of(family).filter(|r| r.cls == Outcome::Skipped.name()) {
+                let why = r.message.as_deref().unwrap_or("");
+                if !skipped.iter().any(|s| plain(s) == plain(why)) {
+                    skipped.push(why.to_owned());
+                }
+            }
             series.push(Series {
                 shape: family.shape_id(),
                 dtype: family.dtype.name().into(),
@@ -374,6 +385,7 @@ impl State<'_> {
                 elements_per_step: per,
                 switch_points,
                 outcomes: found,
+                skipped,
             });
         }
         let sizes: BTreeSet<u64> = records.iter().map(|r| r.b).collect();
@@ -575,11 +587,7 @@ fn manifest(request: &Request<'_>, families: &[Family], boundaries: &[u64]) -> V
             "boundaries": boundaries,
             "version": env!("CARGO_PKG_VERSION"),
         },
-        "os": std::env::consts::OS,
-        "architecture": std::env::consts::ARCH,
-        "os_build": os_build(),
-        "processors": std::thread::available_parallelism().map_or(0, usize::from),
-        "memory_bytes": physical_memory(),
+        "machine": machine(None),
     })
 }
 

@@ -59,6 +59,8 @@ pub struct Verdict {
     pub wrong_at: Vec<u64>,
     /// Part of the wrong elements asked about that each hypothesis reproduces.
     pub hypotheses: BTreeMap<String, f64>,
+    /// Which of them, and whether right elements speak against it.
+    hits: BTreeMap<String, (Vec<bool>, bool)>,
     /// The operand of the best hypothesis, where it is one about loads.
     pub misread: Option<usize>,
     /// What the sample wrote.
@@ -211,6 +213,7 @@ pub fn judge(
         wrong: 0,
         wrong_at: Vec::new(),
         hypotheses: BTreeMap::new(),
+        hits: BTreeMap::new(),
         misread: None,
         seen: Reference {
             last: ran.written.last().is_some_and(|w| w.0 + 1 == elements),
@@ -318,9 +321,20 @@ fn compare(work: &Work, inputs: &Inputs, ran: &Ran, tolerance: f64, v: &mut Verd
     let step = wrong.len().div_ceil(ASKED);
     let asked: Vec<(u64, f64)> = wrong.iter().copied().step_by(step).collect();
     let judge = Judge { work, inputs, allowed };
+    // Right elements that a mistake would have changed speak against it.
+    let is_wrong = |i: u64| wrong.binary_search_by_key(&i, |w| w.0).is_ok();
+    let step = ran.written.len().div_ceil(ASKED * 4);
+    let right: Vec<(u64, f64)> = (ran.written.iter().step_by(step))
+        .filter(|(i, _)| !is_wrong(*i))
+        .map(|(i, bytes)| (*i, decode(dtype, bytes)))
+        .collect();
     for (name, h) in judge.hypotheses() {
-        let hits = asked.iter().filter(|(t, got)| judge.explains(&h, *t, *got)).count();
-        v.hypotheses.insert(name, hits as f64 / asked.len() as f64);
+        let hits: Vec<bool> = asked.iter().map(|(t, got)| judge.explains(&h, *t, *got)).collect();
+        let loads = matches!(h, Hypothesis::Load(..));
+        let against = loads && right.iter().any(|(t, got)| !judge.explains(&h, *t, *got));
+        let part = hits.iter().filter(|h| **h).count() as f64 / asked.len() as f64;
+        v.hypotheses.insert(name.clone(), part);
+        v.hits.insert(name, (hits, against));
     }
     v.wrong_at = asked.iter().map(|a| a.0).collect();
 }
@@ -330,8 +344,13 @@ fn explain(kernel: &Kernel, work: &Work, inputs: &Inputs, ran: &Ran, v: &mut Ver
     let judge = Judge { work, inputs, allowed: 0.0 };
     let all = judge.hypotheses();
     let part = |name: &str| v.hypotheses.get(name).copied().unwrap_or(0.0);
-    // Of equals the first.
-    let best = all.iter().rev().max_by(|a, b| part(&a.0).total_cmp(&part(&b.0)));
+    let against = |name: &str| v.hits.get(name).is_some_and(|h| h.1);
+    // Those that no right element speaks against before others; of equals the first.
+    let rank = |name: &str| (part(name) >= 0.5 && !against(name), part(name));
+    let best = all.iter().rev().max_by(|a, b| {
+        let (x, y) = (rank(&a.0), rank(&b.0));
+        x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))
+    });
     let race = ran.findings.iter().find(|f| f.kind == FindingKind::RaceGlobal).or(ran.findings.first());
     let mut sentence =
         format!("{} of {} elements are wrong, and no hypothesis explains them", v.wrong, v.compared);
@@ -345,12 +364,27 @@ fn explain(kernel: &Kernel, work: &Work, inputs: &Inputs, ran: &Ran, v: &mut Ver
                 sentence = format!("{sentence}: element {} is read at {}", grouped(from), grouped(to));
             }
         }
+        if let Some((other, rest)) = remaining(v, name) {
+            sentence = format!("{sentence}; of the rest {rest}% as {other}");
+        }
     } else if let Some(cut) = cut_argument(kernel, work, ran) {
         v.mechanism = Some(cut);
         return;
     }
     let (file, line) = race.map_or((None, None), |f| place(kernel, f));
     v.mechanism = Some(Mechanism { sentence, file, line });
+}
+
+/// What explains most of the wrong elements that `best` does not, where it does of half of them: its name and the part
+/// in percent.
+fn remaining(v: &Verdict, best: &str) -> Option<(String, f64)> {
+    let (known, _) = v.hits.get(best)?;
+    let rest: Vec<usize> = (0..known.len()).filter(|&k| !known[k]).collect();
+    let count = |hits: &[bool]| rest.iter().filter(|&&k| hits.get(k) == Some(&true)).count();
+    let (name, (hits, _)) = v.hits.iter().max_by_key(|(_, (hits, _))| count(hits))?;
+    let n = count(hits);
+    (n > 0 && n * 2 >= rest.len())
+        .then(|| (name.clone(), (n as f64 / rest.len() as f64 * 1000.0).round() / 10.0))
 }
 
 fn place(kernel: &Kernel, f: &Finding) -> (Option<String>, Option<u32>) {
@@ -398,7 +432,11 @@ fn of_fault(kernel: &Kernel, work: &Work, ran: &Ran, f: &Finding) -> Mechanism {
         (None, Some((offset, passing))) => {
             format!("{passing}: the {verb} goes to byte {} of `{buffer}`", signed(offset))
         }
-        (None, None) => cut_argument(kernel, work, ran).map_or_else(|| f.message.clone(), |cut| cut.sentence),
+        (None, None) => match (cut_argument(kernel, work, ran), ran.plan.notes.first()) {
+            (Some(cut), _) => cut.sentence,
+            (None, Some(note)) => format!("{}; in the host code, {note}", f.message),
+            (None, None) => f.message.clone(),
+        },
     };
     if line.is_none() {
         line = ran.launch_line();
@@ -436,6 +474,15 @@ fn truncated(kernel: &Kernel, work: &Work, ran: &Ran, v: &Verdict) -> Mechanism 
         None => format!("none of the {elements} elements is written by the sample"),
         Some(h) => format!("the sample writes nothing behind element {} of {elements}", grouped(h)),
     };
+    let race = ran.findings.iter().find(|f| f.kind == FindingKind::RaceGlobal);
+    if let (Some(f), Some(h)) = (race, v.highest)
+        && h < WRAP
+        && work.output_elements() > WRAP
+    {
+        let (file, line) = place(kernel, f);
+        let sentence = format!("`out` stored with its index modulo 2^32: {sentence}, and {}", f.message);
+        return Mechanism { sentence, file, line };
+    }
     let line = ran.plan.launches().next().map(|l| l.line);
     Mechanism { sentence, file: line.map(|_| kernel.file.clone()), line }
 }

@@ -182,6 +182,8 @@ fn one(
     };
     let total = launch.grid.iter().fold(1u64, |n, d| n.saturating_mul(*d));
     let blocks = match job.which {
+        // A grid of nothing is refused, whatever is asked for.
+        _ if total == 0 => Blocks::All,
         Which::All => Blocks::All,
         Which::Lists(lists) => Blocks::List(lists.get(ran.lists.len()).cloned().unwrap_or_default()),
         Which::Sample => {

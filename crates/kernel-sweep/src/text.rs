@@ -24,7 +24,10 @@ pub fn summary(s: &Summary, width: usize) -> String {
         one(&mut out, series, width);
     }
     if s.right() {
-        let _ = writeln!(out, "\nno boundary found: every run is right");
+        let _ = match s.skipped() {
+            0 => writeln!(out, "\nno boundary found: every run is right"),
+            n => writeln!(out, "\nno boundary found, but {n} runs were skipped"),
+        };
     }
     out
 }
@@ -43,6 +46,9 @@ fn one(out: &mut String, s: &Series, width: usize) {
         })
         .collect();
     wrap(out, "  ", &format!("{} = {}", s.extent, parts.join("; ")), width);
+    for why in &s.skipped {
+        wrap(out, "  ", &format!("skipped: {why}"), width);
+    }
     for p in &s.switch_points {
         let (from, to) = (p.switch.from, p.switch.to);
         let steps = if s.elements_per_step == 1 {

@@ -269,7 +269,7 @@ impl Inputs {
     pub fn at(&self, operand: usize, i: u64) -> f64 {
         let h = self.hash(operand, i);
         if self.work.family.op == Op::Gather && operand == 1 {
-            let row = if i % 2 == 0 {
+            let row = if i.is_multiple_of(2) {
                 self.rows.get((i / 2 % self.rows.len().max(1) as u64) as usize).copied().unwrap_or(0)
             } else {
                 h % self.work.e(0).max(1)

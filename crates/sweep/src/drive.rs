@@ -98,7 +98,7 @@ pub struct Summary {
 }
 
 /// The smallest tolerance of a dtype (boundary paper, Eq. 2 and its plan).
-fn floor(dtype: DType) -> f64 {
+pub fn floor(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-12,
         DType::F32 => 1e-6,

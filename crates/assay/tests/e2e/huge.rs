@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::support::{ASSAY, assay, repository};
 
 /// Most memory that the command, and whatever it starts, may take at a time.
-const LIMIT_BYTES: u64 = 1 << 30;
+pub const LIMIT_BYTES: u64 = 1 << 30;
 const WRAP: u64 = 1 << 32;
 
 #[derive(Deserialize)]
@@ -74,7 +74,7 @@ fn families() -> Vec<PathBuf> {
 
 /// A command's end, what it printed and the most memory that it took.
 #[expect(clippy::zombie_processes, reason = "`wait4` waits for it, and tells its memory")]
-fn measured(args: &[String]) -> (ExitStatus, Value, u64) {
+pub fn measured(args: &[String]) -> (ExitStatus, Value, u64) {
     let mut child = Command::new(ASSAY)
         .args(args)
         .stdin(Stdio::null())

@@ -10,6 +10,7 @@ mod external;
 mod hostile;
 mod huge;
 mod judging;
+mod kernel_sweeps;
 mod lists;
 mod pages;
 mod runs;
