@@ -14,7 +14,8 @@ use crate::work::{Inputs, Work};
 
 /// Random blocks of a sample.
 const RANDOM: u64 = 4;
-/// Output elements that a sample may be expected to write before random blocks are left out, and at all.
+/// Output elements that a sample may be expected to write before random blocks are left out, and
+/// for which there is time.
 const WRITES: (u64, u64) = (1 << 21, 1 << 24);
 /// A run may take so many times the instructions for each element that the calibration took, and some for each block.
 const PATIENCE: u64 = 3;
@@ -188,13 +189,17 @@ fn one(
         Which::Lists(lists) => Blocks::List(lists.get(ran.lists.len()).cloned().unwrap_or_default()),
         Which::Sample => {
             let wide = session.list_blocks(&spec).unwrap_or_default();
-            Blocks::List(sample(job.work, launch, total, wide).map_err(End::Unsupported)?)
+            Blocks::List(sample(job.work, launch, total, wide))
         }
     };
     let count = if let Blocks::List(list) = &blocks { list.len() as u64 } else { total };
+    let mut crowded = false;
     if let Some(per) = job.per_1024 {
         // As many elements as the blocks' share of all.
         let expected = u128::from(job.work.output_elements()) * u128::from(count) / u128::from(total.max(1));
+        // Blocks that should write more than a sample may are tried: a grid that was cut has little to do.
+        crowded = expected > u128::from(WRITES.1);
+        let expected = expected.min(u128::from(WRITES.1));
         let instructions = expected * u128::from(per) / 1024 * u128::from(PATIENCE);
         let budget =
             u64::try_from(instructions).unwrap_or(u64::MAX).saturating_add(count.saturating_mul(PER_BLOCK));
@@ -219,6 +224,10 @@ fn one(
     match outcome.status {
         Status::Ok | Status::Finding => Ok(()),
         Status::Unsupported => Err(End::Unsupported(reason)),
+        Status::Exhausted if crowded => Err(End::Unsupported(format!(
+            "not sampleable: {count} blocks of the grid's {total} write more than the {} elements of a sample",
+            WRITES.1
+        ))),
         // Memory runs out long before half of the instructions are spent.
         Status::Exhausted
             if job.per_1024.is_some() && outcome.stopped_at.is_some() && outcome.instructions > 1 << 16 =>
@@ -232,7 +241,7 @@ fn one(
 /// The blocks of a launch that are run: the device's own sample, and those of whatever order that hold the elements at
 /// and before each boundary, whether or not the tensors reach it: a loop's index passes it before its elements do. Of
 /// blocks that write much, those alone, and no neighbours of them.
-fn sample(work: &Work, launch: &LaunchOp, total: u64, wide: Vec<u64>) -> Result<Vec<u64>, String> {
+fn sample(work: &Work, launch: &LaunchOp, total: u64, wide: Vec<u64>) -> Vec<u64> {
     let last = total.saturating_sub(1);
     let threads = launch.block.iter().fold(1u64, |n, d| n.saturating_mul(*d)).max(1);
     let mut own = BTreeSet::from([0, last]);
@@ -256,15 +265,7 @@ fn sample(work: &Work, launch: &LaunchOp, total: u64, wide: Vec<u64>) -> Result<
     if expected(list.len()) > WRITES.0 {
         list = own;
     }
-    if expected(list.len()) > WRITES.1 {
-        return Err(format!(
-            "not sampleable: {} blocks of the grid's {total} write about {} elements, more than the {} of a sample",
-            list.len(),
-            expected(list.len()),
-            WRITES.1
-        ));
-    }
-    Ok(list.into_iter().collect())
+    list.into_iter().collect()
 }
 
 /// All tensors as sparse buffers, in the order of the operation, and scratch. Gives each with the bytes that lie before
