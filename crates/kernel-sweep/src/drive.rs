@@ -203,7 +203,8 @@ impl State<'_> {
     fn calibrate(&mut self, family: Family) -> Result<Setup, Ended> {
         let size = calibration_size(&family);
         let points: Vec<Point> = SEEDS.map(|seed| Point { phase: "calibration", size, seed }).to_vec();
-        let mut setup = Setup { family, tolerance: CEILING, per_1024: u64::MAX, like: None };
+        let tolerance = if family.op == Op::Bmm { CEILING } else { 0.0 };
+        let mut setup = Setup { family, tolerance, per_1024: u64::MAX, like: None };
         let records = self.run_all(&setup, &points)?;
         let elements = setup.family.at(size).output_elements().max(1);
         let (mut error, mut per) = (0.0f64, 1u64);

@@ -16,7 +16,7 @@ use crate::work::{Inputs, Work};
 const RANDOM: u64 = 4;
 /// Output elements that a sample may be expected to write before random blocks are left out, and
 /// for which there is time.
-const WRITES: (u64, u64) = (1 << 21, 1 << 24);
+const WRITES: (u64, u64) = (1 << 21, 3 << 22);
 /// A run may take so many times the instructions for each element that the calibration took, and some for each block.
 const PATIENCE: u64 = 3;
 const PER_BLOCK: u64 = 20_000;
