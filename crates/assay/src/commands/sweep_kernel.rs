@@ -38,7 +38,7 @@ pub fn sweep(common: &Common, args: &SweepArgs, file: &str) -> Result<Exit, Fail
             kernel.dtype
         )));
     }
-    let out = args.out.clone().unwrap_or_else(|| super::audit::default_folder("sweep"));
+    let out = args.out.clone().unwrap_or_else(|| super::default_folder("sweep"));
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     // A second handler in one process cannot happen: this is the only command that runs.
