@@ -115,6 +115,11 @@ pub struct TensorResult {
     pub misplaced: Vec<[u64; 4]>,
 }
 
+/// Other writers put `null` where nothing was measured.
+fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(d)?.unwrap_or_default())
+}
+
 /// A row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -131,22 +136,22 @@ pub struct Record {
     #[serde(default)]
     pub ts: Value,
     /// Why it was run.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub phase: String,
     /// The series.
     #[serde(default)]
     pub series_id: Value,
     /// The operation.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub op: String,
     /// What ran it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub backend: String,
     /// The device.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub device: String,
     /// The shape's name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub shape_id: String,
     /// Rows of `a`.
     #[serde(rename = "M")]
@@ -170,10 +175,10 @@ pub struct Record {
     #[serde(rename = "B")]
     pub b: u64,
     /// Seed of the values.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub seed: u64,
     /// `sample` or `full`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub compare: String,
     /// Relative error from which a batch is wrong.
     #[serde(default)]
@@ -182,19 +187,19 @@ pub struct Record {
     #[serde(default)]
     pub pad_batches: Option<u64>,
     /// Elements of `a`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub numel_a: u64,
     /// Elements of `b`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub numel_b: u64,
     /// Elements of the output.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub numel_out: u64,
     /// Elements of the crossing tensor.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub crossing_numel: u64,
     /// The framework's version.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub torch: String,
     /// How it ended.
     pub cls: String,
@@ -211,16 +216,16 @@ pub struct Record {
     #[serde(default)]
     pub max_rel_err: Option<f64>,
     /// Likewise.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub n_batches_bad: u64,
     /// Likewise.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub n_batches_compared: u64,
     /// Likewise.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub hyp_match: BTreeMap<String, f64>,
     /// How the elements of a compared batch were chosen.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub elements: String,
     /// Class of the output in a backward run.
     #[serde(default)]
@@ -232,10 +237,10 @@ pub struct Record {
     #[serde(default)]
     pub cls_grad_b: Option<String>,
     /// Every tensor's comparison.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub tensors: BTreeMap<String, TensorResult>,
     /// Operators that the framework dispatched.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub operators: Vec<String>,
     /// What the worker says of itself.
     #[serde(default)]
@@ -358,7 +363,11 @@ pub fn read(path: &Path) -> Result<Vec<Record>, SweepError> {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        match serde_json::from_slice::<Record>(&line) {
+        let parsed = serde_json::from_slice::<Record>(&line).or_else(|e| {
+            // Python writes numbers that JSON does not have.
+            without_special_numbers(&line).map_or(Err(e), |text| serde_json::from_slice(&text))
+        });
+        match parsed {
             Ok(r) => out.push(r),
             // What a kill cut off was never finished; it is run again.
             Err(_) if !whole => break,
@@ -373,5 +382,76 @@ pub fn read(path: &Path) -> Result<Vec<Record>, SweepError> {
     Ok(out)
 }
 
+/// The line with `NaN`, `Infinity` and `-Infinity` outside strings replaced by `null`; `None` where it has none.
+fn without_special_numbers(line: &[u8]) -> Option<Vec<u8>> {
+    const WORDS: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
+    let mut out = Vec::with_capacity(line.len());
+    let (mut at, mut quoted, mut found) = (0, false, false);
+    while at < line.len() {
+        let rest = &line[at..];
+        if !quoted && let Some(word) = WORDS.iter().find(|w| rest.starts_with(w)) {
+            out.extend_from_slice(b"null");
+            at += word.len();
+            found = true;
+            continue;
+        }
+        if quoted && rest[0] == b'\\' && rest.len() > 1 {
+            out.extend_from_slice(&rest[..2]);
+            at += 2;
+            continue;
+        }
+        quoted ^= rest[0] == b'"';
+        out.push(rest[0]);
+        at += 1;
+    }
+    found.then_some(out)
+}
+
 /// The file of a run folder that holds the records.
 pub const RECORDS: &str = "records.jsonl";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row with the fields of the paper's records, as Python writes them.
+    const THEIRS: &str = r#"{"schema": 2, "run_id": "a1", "fingerprint": "f", "host_tag": "m2ultra", "ts": "2026-09-01T00:00:00", "phase": "search", "series_id": "s", "op": "bmm", "device": "mps", "shape_id": "in_base", "M": 256, "K": 256, "N": 64, "cross": "a", "dtype": "fp32", "layout": "aT", "kind": "random", "B": 32768, "seed": null, "compare": "sample", "tol": 1.5e-05, "pad_batches": null, "numel_a": 2147483648, "bytes_a": 8589934592, "crossing_log2": 31.0, "probe": null, "torch_req": "2.14.0", "cls": "error", "rc": 0, "max_rel_err": NaN, "n_batches_bad": null, "n_batches_compared": null, "hyp_match": null, "message": "a \"NaN\" in text", "wall_sec": 5.8}"#;
+
+    #[test]
+    fn rows_of_other_writers_are_read_with_their_nulls_and_special_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rows.jsonl");
+        let good = THEIRS.replace("\"error\"", "\"ok\"").replace("32768", "4096");
+        std::fs::write(&path, format!("{THEIRS}\n{good}\n")).unwrap();
+        let rows = read(&path).unwrap();
+        assert_eq!(rows.len(), 2);
+        let r = &rows[0];
+        assert_eq!((r.outcome().unwrap(), r.version().as_str(), r.seed), (Outcome::Error, "2.14.0", 0));
+        assert_eq!(r.message.as_deref(), Some("a \"NaN\" in text"));
+        let p = r.point().unwrap();
+        assert_eq!((p.layout, p.dtype, p.batch), (Layout::AT, assay_tensor::DType::F32, 32_768));
+        // Rules, the guard and comparisons take them.
+        let learned = crate::rules::learn(&rows).unwrap();
+        assert_eq!(learned.rules.last().unwrap().outcome, Outcome::Ok);
+        assert_eq!(crate::guard::evaluate(&rows, 1 << 31).unwrap()[0].runs, 2);
+        assert!(crate::differ::compare(&rows, &rows).unwrap().equal());
+    }
+
+    #[test]
+    fn kinds_of_other_writers_are_told_by_their_names() {
+        let mut r: Record = serde_json::from_str(&THEIRS.replace("NaN", "null")).unwrap();
+        for (name, kind) in [
+            ("random", Kind::Random),
+            ("a_batch", Kind::ABatch),
+            ("a_rc", Kind::ARc),
+            ("b_batch", Kind::BBatch),
+            ("b_rc", Kind::BRc),
+            ("idx_b_rc", Kind::BRc),
+            ("batch_b", Kind::BBatch),
+            ("index_a_batch", Kind::ABatch),
+        ] {
+            name.clone_into(&mut r.kind);
+            assert_eq!(r.input(), kind, "{name}");
+        }
+    }
+}
