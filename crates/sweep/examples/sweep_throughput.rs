@@ -1,4 +1,4 @@
-//! How fast values are made and references computed, on one core: `cargo run --release -p assay-sweep --example throughput`.
+//! How fast values are made and references computed, on one core: `cargo run --release -p assay-sweep --example sweep_throughput`.
 //!
 //! Prints GB/s of values in each dtype's own bytes (made and encoded as they go to a worker), and GFLOP/s of the float64
 //! product that references are and of the float32 product of emulated devices, for the paper's shapes; the best of five.
