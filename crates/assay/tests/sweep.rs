@@ -303,6 +303,59 @@ fn a_killed_sweep_continues_and_gives_the_same_records() {
 }
 
 #[test]
+fn every_dtype_is_right_on_a_right_device_and_another_seed_makes_other_values() {
+    let small = Small::new("name = \"right\"\nsource = \"a device without a fault\"\n");
+    let sweep = |out: &str, more: &[&str]| {
+        let o = small
+            .command(out)
+            .args(["--shapes", "16,8,16", "--dtype", "f64,bf16"])
+            .args(more)
+            .output()
+            .unwrap();
+        assert_eq!(o.status.code(), Some(0), "{}", String::from_utf8_lossy(&o.stderr));
+        let summary = json(&o);
+        assert_eq!(summary["outcomes"]["ok"], summary["runs"], "{summary}");
+        fs::read_to_string(small.path(out).as_str().to_owned() + "/records.jsonl").unwrap()
+    };
+    let (plain, seeded) = (sweep("plain", &[]), sweep("seeded", &["--seed", "7", "--full"]));
+    assert!(
+        plain.contains("\"seed\":0,") && !seeded.contains("\"seed\":0,") && seeded.contains("\"seed\":9,")
+    );
+    // A product in float64 is exact; one in bfloat16 is rounded, and differently for other values.
+    let errors = |text: &str| -> Vec<f64> {
+        let rows = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap());
+        rows.filter(|r| r["dtype"] == "bf16").filter_map(|r| r["max_rel_err"].as_f64()).collect()
+    };
+    assert!(errors(&plain).iter().all(|&e| e > 0.0) && errors(&plain) != errors(&seeded));
+}
+
+#[test]
+fn a_start_that_recorded_nothing_can_be_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let sweep =
+        |python: &str| run(&["sweep", "bmm", "--backend", "torch", "--python", python, "--out", text(&out)]);
+    for python in ["/nonexistent/python", "/nonexistent/another"] {
+        let o = sweep(python);
+        let err = String::from_utf8_lossy(&o.stderr).into_owned();
+        assert_eq!(o.status.code(), Some(2), "{err}");
+        assert!(err.contains(python), "{err}");
+    }
+}
+
+#[test]
+fn runs_beyond_the_memory_of_a_device_are_skipped_and_say_so() {
+    // 60% of this is 3 GiB, which the estimate has for the host, and 474,528 bytes: room for the tensors of the small sizes.
+    let device = "name = \"d\"\nsource = \"made up\"\nmemory = 5369500000\n";
+    let small = Small::new(device);
+    let o = small.command("run").output().unwrap();
+    let summary = json(&o);
+    assert!(summary["outcomes"]["skipped"].as_u64().unwrap() > 0, "{summary}");
+    assert!(summary["outcomes"]["ok"].as_u64().unwrap() > 0, "{summary}");
+    assert!(fs::read_to_string(small.path("run/records.jsonl")).unwrap().contains("60% of the memory"));
+}
+
+#[test]
 fn two_sweeps_are_compared_run_by_run_apart_from_times_and_names() {
     let small = Small::new(SMALL_DEVICE);
     small.sweep("first");

@@ -44,6 +44,8 @@ pub struct Request<'a> {
     pub resume: bool,
     /// Runs at a time.
     pub jobs: usize,
+    /// Added to every seed.
+    pub seed: u64,
     /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
     /// Told of every finished run: done, planned so far, the record.
@@ -202,7 +204,8 @@ impl State<'_> {
     /// Every block of a small size, under three seeds.
     fn calibrate(&mut self, family: Family) -> Result<Setup, Ended> {
         let size = calibration_size(&family);
-        let points: Vec<Point> = SEEDS.map(|seed| Point { phase: "calibration", size, seed }).to_vec();
+        let points: Vec<Point> =
+            SEEDS.map(|s| Point { phase: "calibration", size, seed: self.seed(s) }).to_vec();
         let tolerance = if family.op == Op::Bmm { CEILING } else { 0.0 };
         let mut setup = Setup { family, tolerance, per_1024: u64::MAX, like: None };
         let records = self.run_all(&setup, &points)?;
@@ -241,7 +244,8 @@ impl State<'_> {
     /// The runs of a series.
     fn series(&mut self, setup: &mut Setup, boundaries: &[u64]) -> Result<(), SweepError> {
         let sizes = sizes(&setup.family, boundaries);
-        let search = |size: u64| Point { phase: "search", size, seed: SEEDS[0] };
+        let seed = self.seed(SEEDS[0]);
+        let search = |size: u64| Point { phase: "search", size, seed };
         // The small point first: it tells what a sample of a right size writes.
         let first = self.run_all(setup, &sizes.iter().take(1).map(|&s| search(s)).collect::<Vec<_>>())?;
         if let Some(r) = first.first().filter(|r| r.cls == Outcome::Ok.name()) {
@@ -253,7 +257,7 @@ impl State<'_> {
             let between: Vec<Point> = switches(&outcomes)
                 .iter()
                 .filter(|w| w.above - w.below > 1 && !budget_decides(w))
-                .map(|w| Point { phase: "bisect", size: w.below + (w.above - w.below) / 2, seed: SEEDS[0] })
+                .map(|w| Point { phase: "bisect", size: w.below + (w.above - w.below) / 2, seed })
                 .collect();
             if between.is_empty() {
                 break;
@@ -266,10 +270,15 @@ impl State<'_> {
             .flat_map(|w| [w.below, w.above])
             .collect();
         let last: Vec<Point> = (beside.iter())
-            .flat_map(|&size| SEEDS.iter().skip(1).map(move |&seed| Point { phase: "final", size, seed }))
+            .flat_map(|&size| SEEDS.iter().skip(1).map(move |&s| (size, s)))
+            .map(|(size, s)| Point { phase: "final", size, seed: self.seed(s) })
             .collect();
         self.run_all(setup, &last)?;
         Ok(())
+    }
+
+    fn seed(&self, of_plan: u64) -> u64 {
+        self.request.seed.wrapping_add(of_plan)
     }
 
     /// The records of `points`, those that are missing run now, in their order.
@@ -348,11 +357,7 @@ impl State<'_> {
 
     fn summary(&self, setups: &[Setup]) -> Result<Summary, SweepError> {
         let records: Vec<&Record> = self.order.iter().filter_map(|k| self.done.get(k)).collect();
-        let mut outcomes: BTreeMap<&'static str, usize> =
-            Outcome::ALL.iter().map(|o| (o.name(), 0)).collect();
-        for r in &records {
-            *outcomes.entry(r.outcome()?.name()).or_insert(0) += 1;
-        }
+        let outcomes = record::counts(records.iter().copied())?;
         let mut series = Vec::new();
         for s in setups {
             let family = &s.family;

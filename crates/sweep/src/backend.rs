@@ -141,11 +141,12 @@ impl Backend {
         request
     }
 
-    /// Bytes of the device's memory, where it is its own and known.
-    pub fn device_memory(&self) -> Option<u64> {
+    /// Bytes of memory that runs are reckoned against: that of the machine (`host` where given) for a backend that holds whole
+    /// tensors, what its file says for an emulated device, which holds none.
+    pub fn memory(&self, host: Option<u64>) -> Option<u64> {
         match self {
             Backend::Emulated(d) => d.memory,
-            Backend::Torch { .. } => None,
+            Backend::Torch { .. } => host.or_else(physical_memory),
         }
     }
 
@@ -164,6 +165,14 @@ impl Backend {
 /// Lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Why a run that holds `tensors` bytes of tensors at once is skipped, where it is: its estimate, 1.05 x the tensors and 3 GiB
+/// on the host, exceeds 60% of `memory` bytes (boundary paper, §3, and its plan).
+pub fn over_memory(tensors: u64, memory: Option<u64>) -> Option<String> {
+    let limit = memory? / 10 * 6;
+    let estimate = (tensors / 20).saturating_add(tensors).saturating_add(3 << 30);
+    (estimate > limit).then(|| format!("{estimate} bytes estimated, more than 60% of the memory ({limit})"))
 }
 
 /// Bytes of physical memory, where the system tells.

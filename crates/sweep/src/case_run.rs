@@ -9,15 +9,15 @@ use assay_tensor::DType;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::backend::{Backend, hex, physical_memory};
+use crate::backend::{Backend, hex, over_memory};
 use crate::cases::{Answers, Case, sizes};
 use crate::condition::dtype as dtype_named;
-use crate::drive::{Folder, SeriesSummary, Summary, machine, pretty, switches, write_whole};
+use crate::drive::{Folder, SeriesSummary, Summary, between, machine, pretty, switches, write_whole};
 use crate::error::SweepError;
-use crate::judge::{Stop, beyond};
+use crate::judge::{Stop, Tally};
 use crate::record::{self, Outcome, RECORDS, Record, TensorResult};
-use crate::values::{decode, encode};
-use crate::worker::{Ended, Exchange, VERSION, Worker};
+use crate::values::{Kind, decode, encode};
+use crate::worker::{Exchange, VERSION, Worker};
 
 /// What to sweep and how.
 pub struct Request<'a> {
@@ -39,6 +39,8 @@ pub struct Request<'a> {
     pub memory: Option<u64>,
     /// Threads of a worker.
     pub threads: usize,
+    /// The seed of the values.
+    pub seed: u64,
     /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
     /// Told of every finished run.
@@ -67,6 +69,7 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
         "plan": "cases",
         "plan_sha256": hex(&Sha256::digest(text.as_bytes())),
         "boundaries": request.boundaries,
+        "seed": request.seed,
         "backend": request.backend.name(),
         "device": request.backend.device(),
         "worker_sha256": request.backend.sha256(),
@@ -130,12 +133,7 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
                 (request.progress)(records.len(), planned, &records[records.len() - 1]);
             }
             outcomes.sort_unstable();
-            for pair in outcomes.windows(2) {
-                let ((lo, a), (hi, b)) = (pair[0], pair[1]);
-                if a != b && hi - lo > 1 && a != Outcome::Skipped && b != Outcome::Skipped {
-                    todo.push(lo + (hi - lo) / 2);
-                }
-            }
+            todo = between(&outcomes);
             planned += todo.len();
         }
         series.push(SeriesSummary {
@@ -147,17 +145,13 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
             outcomes,
         });
     }
-    let mut counts: BTreeMap<&'static str, usize> = Outcome::ALL.iter().map(|o| (o.name(), 0)).collect();
-    for r in &records {
-        *counts.entry(r.outcome()?.name()).or_insert(0) += 1;
-    }
     let summary = Summary {
         plan: "cases".into(),
         backend: request.backend.name(),
         runs: records.len(),
         calibration: records.iter().filter(|r| r.calibration()).count(),
         batch_sizes: records.iter().map(|r| r.b).collect::<BTreeSet<_>>().len(),
-        outcomes: counts,
+        outcomes: record::counts(&records)?,
         tolerance: tolerances,
         series,
     };
@@ -221,17 +215,7 @@ impl Run<'_> {
         match self.attempt(tolerance, &mut r, exchange) {
             Ok(()) => {}
             Err(Stop::Failed(e)) => return Err(e),
-            Err(Stop::Ended(Ended::TimedOut)) => r.cls = Outcome::Timeout.name().into(),
-            Err(Stop::Ended(Ended::Crashed { status, words })) => {
-                r.cls = Outcome::Crash.name().into();
-                r.rc = Some(status);
-                r.message = (!words.is_empty()).then_some(words);
-            }
-            Err(Stop::Ended(Ended::Raised { stage, message })) => {
-                r.cls = if stage == "allocate" { Outcome::Skipped } else { Outcome::Error }.name().into();
-                r.stage = Some(stage);
-                r.message = Some(message);
-            }
+            Err(Stop::Ended(ended)) => r.end(ended),
         }
         r.wall_sec = json!((started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0);
         Ok(r)
@@ -259,7 +243,7 @@ impl Run<'_> {
             "layout": "contig",
             "kind": "random",
             "B": self.batch,
-            "seed": 0,
+            "seed": self.request.seed,
             "compare": "sample",
             "tol": tolerance,
             "numel_out": self.batch * case.output.times * case.output_elements(),
@@ -275,16 +259,10 @@ impl Run<'_> {
     fn attempt(&self, tolerance: Option<f64>, r: &mut Record, exchange: &mut Exchange) -> Result<(), Stop> {
         let (case, batch, dtype) = (self.case, self.batch, self.dtype);
         let request = self.request;
-        if request.backend.materialises()
-            && let Some(memory) = request.memory.or_else(physical_memory)
-        {
-            let estimate = (case.bytes(batch, dtype) as f64 * 1.05) as u64 + (3 << 30);
-            if estimate > memory / 10 * 6 {
-                r.cls = Outcome::Skipped.name().into();
-                r.message =
-                    Some(format!("{estimate} bytes estimated, more than 60% of the memory ({memory})"));
-                return Ok(());
-            }
+        if let Some(why) = over_memory(case.bytes(batch, dtype), request.backend.memory(request.memory)) {
+            r.cls = Outcome::Skipped.name().into();
+            r.message = Some(why);
+            return Ok(());
         }
         let command = request.backend.command(self.scratch)?;
         let mut worker = Worker::start(command, Duration::from_secs(request.limit), request.interrupted)?;
@@ -293,7 +271,7 @@ impl Run<'_> {
         if let Some(v) = r.environment.get("torch").and_then(Value::as_str) {
             v.clone_into(&mut r.torch);
         }
-        let answers = Answers::new(case, batch, dtype, 0)?;
+        let answers = Answers::new(case, batch, dtype, request.seed)?;
         if ready.get("generates").and_then(Value::as_bool) != Some(true) {
             self.send(&answers, &mut worker, exchange)?;
         }
@@ -338,7 +316,7 @@ impl Run<'_> {
             "exchange": {"path": exchange.path(), "bytes": exchange.len()},
             "device": request.backend.device(),
             "threads": request.threads,
-            "seed": 0,
+            "seed": request.seed,
             "call": case.call_at(self.batch, self.dtype),
             "operands": operands,
             "outputs": ["out"],
@@ -348,7 +326,7 @@ impl Run<'_> {
             map.insert("emulated".into(), json!(device));
             map.insert(
                 "case".into(),
-                json!({"case": case, "batch": self.batch, "dtype": self.dtype, "seed": 0}),
+                json!({"case": case, "batch": self.batch, "dtype": self.dtype, "seed": request.seed}),
             );
         }
         first
@@ -420,10 +398,8 @@ impl Run<'_> {
             DType::F16 | DType::BF16 => 0.1,
             _ => 0.0,
         });
-        let mut out = TensorResult { max_rel_err: Some(0.0), ..TensorResult::default() };
+        let mut tally = Tally::default();
         let (mut values, mut expected) = (Vec::new(), Vec::new());
-        let mut worst = 0.0f64;
-        let mut bad: Vec<u64> = Vec::new();
         for part in all.chunks(chunk) {
             let reply = worker.ask(
                 &json!({"type": "read", "tensor": "out", "batches": part, "rows": null, "cols": null}),
@@ -438,39 +414,9 @@ impl Run<'_> {
                 values.clear();
                 decode(dtype, &exchange.bytes()[at..at + bytes as usize], &mut values);
                 answers.output(b, &mut expected)?;
-                let scale = expected.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-                let (mut wrong, mut zero, mut error) = (0u64, 0u64, 0.0f64);
-                for (&o, &e) in values.iter().zip(&expected) {
-                    let d = (o - e).abs();
-                    if beyond(d, limit * scale) {
-                        wrong += 1;
-                        zero += u64::from(o == 0.0);
-                    }
-                    error = if d.is_nan() { f64::INFINITY } else { error.max(d) };
-                }
-                if error > 0.0 {
-                    worst = worst.max(if scale > 0.0 { error / scale } else { f64::INFINITY });
-                }
-                out.n_batches_compared += 1;
-                out.elements_compared += per;
-                if wrong > 0 {
-                    out.elements_wrong += wrong;
-                    out.elements_zero += zero;
-                    bad.push(b);
-                }
+                tally.batch(b, &values, &expected, limit);
             }
         }
-        out.n_batches_bad = bad.len() as u64;
-        out.max_rel_err = worst.is_finite().then_some(worst);
-        out.bad = bad.iter().take(64).map(|&b| [b, b]).collect();
-        out.cls = if bad.is_empty() {
-            "ok"
-        } else if out.elements_zero * 10 >= out.elements_wrong * 9 {
-            "truncated"
-        } else {
-            "wrong"
-        }
-        .into();
-        Ok(out)
+        Ok(tally.finish(&all, Kind::Random).0)
     }
 }

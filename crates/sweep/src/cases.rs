@@ -212,18 +212,7 @@ impl Case {
 
     /// The call with `{B}` filled in.
     pub fn call_at(&self, batch: u64, dtype: DType) -> String {
-        let torch = match self.output_dtype(dtype) {
-            DType::F16 => "torch.float16",
-            DType::BF16 => "torch.bfloat16",
-            DType::F32 => "torch.float32",
-            DType::F64 => "torch.float64",
-            DType::I8 => "torch.int8",
-            DType::U8 => "torch.uint8",
-            DType::I16 => "torch.int16",
-            DType::I32 => "torch.int32",
-            DType::Bool => "torch.bool",
-            _ => "torch.int64",
-        };
+        let torch = torch_dtype(self.output_dtype(dtype));
         self.call.replace("{B}", &batch.to_string()).replace("{dtype}", torch)
     }
 
@@ -349,6 +338,25 @@ impl<'a> Answers<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// PyTorch's name of an element type.
+pub fn torch_dtype(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "torch.float16",
+        DType::BF16 => "torch.bfloat16",
+        DType::F32 => "torch.float32",
+        DType::F64 => "torch.float64",
+        DType::I8 => "torch.int8",
+        DType::U8 => "torch.uint8",
+        DType::I16 => "torch.int16",
+        DType::U16 => "torch.uint16",
+        DType::I32 => "torch.int32",
+        DType::U32 => "torch.uint32",
+        DType::I64 => "torch.int64",
+        DType::U64 => "torch.uint64",
+        DType::Bool => "torch.bool",
     }
 }
 

@@ -118,8 +118,6 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
     let folder =
         Folder::open(request.out, request.resume, &id, &manifest_of(request, id.clone(), &BTreeMap::new()))?;
     let scratch = tempfile::tempdir().map_err(SweepError::writing(&std::env::temp_dir()))?;
-    let memory = request.memory.or_else(physical_memory);
-    let limit = |bytes: u64| bytes / 10 * 6;
     let mut boundaries: Vec<u64> = vec![1 << 31, 1 << 32];
     for dtype in plan.series()?.iter().map(|s| s.dtype) {
         boundaries.extend(plan.boundaries_in(dtype)?);
@@ -133,11 +131,7 @@ pub fn sweep(request: &Request<'_>) -> Result<Summary, SweepError> {
         whole: request.whole,
         limits: request.limits,
         threads: 1.max(std::thread::available_parallelism().map_or(1, usize::from) / request.jobs.max(1)),
-        memory: request
-            .backend
-            .device_memory()
-            .map_or(memory, |d| Some(memory.map_or(d, |m| m.min(d))))
-            .map(limit),
+        memory: request.backend.memory(request.memory),
         interrupted: request.interrupted,
     };
     let mut state = State { request, setting, folder, done: HashMap::new(), order: Vec::new(), next_id: 0 };
@@ -330,25 +324,18 @@ fn belongs(plan: &Plan, series: &Series, r: &Record) -> bool {
         && r.backward() == plan.backward
 }
 
-/// Where neighbouring sizes differ by more than the step of one, the size between them.
+/// Halfway between neighbours that differ and are more than one step apart.
+pub fn between(outcomes: &[(u64, Outcome)]) -> Vec<u64> {
+    let apart = switches(outcomes).into_iter().filter(|w| w.above - w.below > 1);
+    apart.map(|w| w.below + (w.above - w.below) / 2).collect()
+}
+
+/// The points of a bisection, as the search runs them.
 fn bisection(plan: &Plan, series: &Series, outcomes: &[(u64, Outcome)]) -> Result<Vec<Point>, SweepError> {
-    let mut out = Vec::new();
-    for pair in outcomes.windows(2) {
-        let ((lo, a), (hi, b)) = (pair[0], pair[1]);
-        if a != b && hi - lo > 1 && a != Outcome::Skipped && b != Outcome::Skipped {
-            let first = plan.search(series)?;
-            let like = first.first().ok_or_else(|| SweepError::bad("a series without points"))?;
-            out.push(plan.point(
-                series,
-                lo + (hi - lo) / 2,
-                Phase::Bisect,
-                Kind::Random,
-                like.seed,
-                like.compare,
-            )?);
-        }
-    }
-    Ok(out)
+    let first = plan.search(series)?;
+    let like = first.first().ok_or_else(|| SweepError::bad("a series without points"))?;
+    let point = |size| plan.point(series, size, Phase::Bisect, Kind::Random, 0, like.compare);
+    between(outcomes).into_iter().map(point).collect()
 }
 
 /// The changes of outcome between neighbours.
@@ -362,10 +349,7 @@ pub fn switches(outcomes: &[(u64, Outcome)]) -> Vec<Switch> {
 
 /// The summary of the records of a plan; tolerances are the caller's.
 fn summarise(plan: &Plan, backend: &Backend, records: &[Record]) -> Result<Summary, SweepError> {
-    let mut outcomes: BTreeMap<&'static str, usize> = Outcome::ALL.iter().map(|o| (o.name(), 0)).collect();
-    for r in records {
-        *outcomes.entry(r.outcome()?.name()).or_insert(0) += 1;
-    }
+    let outcomes = record::counts(records)?;
     let mut series = Vec::new();
     for s in plan.series()? {
         let mut found: Vec<(u64, Outcome)> = Vec::new();
@@ -428,7 +412,8 @@ impl Folder {
         }
         let file = path.join(RECORDS);
         let at = path.join("manifest.json");
-        if file.is_file() {
+        // A start that recorded nothing, of a mistyped interpreter say, left nothing to continue.
+        if std::fs::metadata(&file).is_ok_and(|m| m.is_file() && m.len() > 0) {
             if !resume {
                 return Err(SweepError::bad(format!(
                     "{} holds a sweep already; --resume continues it, or give another --out",

@@ -10,7 +10,7 @@ use crate::geometry::{Layout, Product, View};
 use crate::misread::{Misreading, Reader};
 use crate::point::{Compare, Phase, Point};
 use crate::product::{exact, ordered};
-use crate::values::{Kind, Values, transpose};
+use crate::values::{Kind, Values, encode, encode_wide, transpose};
 use assay_tensor::DType;
 
 /// A point as it travels to an emulated worker.
@@ -100,6 +100,41 @@ impl Selection {
     }
 }
 
+/// Elements as a device made them, before they are rounded to the dtype.
+pub enum Made {
+    /// Of every dtype but f64.
+    Narrow(Vec<f32>),
+    /// Of f64.
+    Wide(Vec<f64>),
+}
+
+impl Made {
+    /// As elements of `dtype` at the beginning of `room`, little-endian: the bytes written.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub fn encode(&self, dtype: DType, room: &mut [u8]) -> Result<usize, SweepError> {
+        let bytes = self.bytes(dtype);
+        let Some(room) = room.get_mut(..bytes) else {
+            return Err(SweepError::Worker(format!("{bytes} bytes do not fit the exchange")));
+        };
+        match self {
+            Made::Narrow(v) => encode(dtype, v, room),
+            Made::Wide(v) => encode_wide(dtype, v, room),
+        }
+        Ok(bytes)
+    }
+
+    /// Bytes as elements of `dtype`.
+    pub fn bytes(&self, dtype: DType) -> usize {
+        let n = match self {
+            Made::Narrow(v) => v.len(),
+            Made::Wide(v) => v.len(),
+        };
+        n * dtype.size_bytes() as usize
+    }
+}
+
 /// A device that has been given a point.
 pub struct Emulated {
     device: Device,
@@ -166,25 +201,31 @@ impl Emulated {
         self.products.iter().map(|(p, _)| (p.output, p.left.rows, p.right.cols)).collect()
     }
 
-    /// Batches of a tensor, an operand as passed or an output, in float32 before they are rounded to the dtype.
+    /// Batches of a tensor, an operand as passed or an output.
     ///
     /// # Errors
     /// A tensor that the device does not hold, or batches and elements outside it.
-    pub fn read(&self, tensor: &str, batches: &[u64], selection: &Selection) -> Result<Vec<f32>, SweepError> {
+    pub fn read(&self, tensor: &str, batches: &[u64], selection: &Selection) -> Result<Made, SweepError> {
         if batches.iter().any(|&b| b >= self.point.batch) {
             return Err(SweepError::bad(format!("a batch of {tensor} beyond {}", self.point.batch)));
         }
-        let mut out = Vec::new();
         let g = self.point.geometry();
         if let Some(view) = [g.a, g.b].into_iter().find(|v| v.role.name() == tensor) {
+            let mut out = Vec::new();
             self.read_operand(view, batches, selection, &mut out)?;
-            return Ok(out);
+            return Ok(Made::Narrow(out));
         }
         let Some((product, Some(effects))) = self.products.iter().find(|(p, _)| p.output == tensor) else {
             return Err(SweepError::bad(format!("there is no tensor `{tensor}`")));
         };
-        self.read_output(product, effects, batches, selection, &mut out)?;
-        Ok(out)
+        if self.point.dtype == DType::F64 {
+            let mut out = Vec::new();
+            self.read_output(product, effects, batches, selection, exact, &mut out)?;
+            return Ok(Made::Wide(out));
+        }
+        let mut out = Vec::new();
+        self.read_output(product, effects, batches, selection, ordered, &mut out)?;
+        Ok(Made::Narrow(out))
     }
 
     fn read_operand(
@@ -208,13 +249,15 @@ impl Emulated {
         Ok(())
     }
 
-    fn read_output(
+    /// The product by `multiply` of what the mechanisms read, and what they leave of it.
+    fn read_output<T: Copy + From<f32> + std::ops::Add<Output = T>>(
         &self,
         product: &Product,
         effects: &Effects,
         batches: &[u64],
         selection: &Selection,
-        out: &mut Vec<f32>,
+        multiply: impl Fn(&[f32], &[f32], usize, usize, usize, &mut Vec<T>),
+        out: &mut Vec<T>,
     ) -> Result<(), SweepError> {
         let (l, r) = (product.left, product.right);
         if let Selection::Grid(rows, cols) = selection
@@ -227,7 +270,7 @@ impl Emulated {
         let mut left = Reader::new(&lv, l, effects.left).zeroed(corrupt);
         let mut right = Reader::new(&rv, r, effects.right).zeroed(corrupt);
         let (mut lm, mut rm, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut made, mut wide) = (Vec::new(), Vec::new());
+        let mut made = Vec::new();
         let inner = l.cols as usize;
         let per = l.rows * r.cols;
         for &batch in batches {
@@ -245,13 +288,7 @@ impl Emulated {
                     (rows.len(), cols.len())
                 }
             };
-            if self.point.dtype == DType::F64 {
-                exact(&lm, &rm, rows, inner, cols, &mut wide);
-                made.clear();
-                made.extend(wide.iter().map(|&v| v as f32));
-            } else {
-                ordered(&lm, &rm, rows, inner, cols, &mut made);
-            }
+            multiply(&lm, &rm, rows, inner, cols, &mut made);
             let touched = effects.zero_from.is_some_and(|from| (batch + 1) * per > from)
                 || effects.unexplained && (batch == 0 || batch + 1 == self.point.batch);
             if touched {
@@ -259,11 +296,11 @@ impl Emulated {
                     let (row, col) = selection.place(i as u64, r.cols);
                     let at = batch * per + row * r.cols + col;
                     if effects.zero_from.is_some_and(|from| at >= from) {
-                        *v = 0.0;
+                        *v = T::from(0.0);
                     }
                     if effects.unexplained && (batch == 0 || batch + 1 == self.point.batch) {
                         // Values that no reading of the inputs gives: half zero, half one more than the right one.
-                        *v = if col % 2 == 0 { 0.0 } else { *v + 1.0 };
+                        *v = if col % 2 == 0 { T::from(0.0) } else { *v + T::from(1.0) };
                     }
                 }
             }

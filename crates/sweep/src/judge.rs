@@ -145,35 +145,14 @@ pub fn compare(
     let (l, r) = (product.left, product.right);
     let (lv, rv) = (point.values(l.role), point.values(r.role));
     let mut reference = Predictor::new(&lv, &rv, product, Misreading::default());
-    let mut result = TensorResult { max_rel_err: Some(0.0), ..TensorResult::default() };
+    let mut tally = Tally::default();
     let mut expected = Vec::new();
-    let mut bad: Vec<u64> = Vec::new();
     let (mut first, mut last): (Vec<Wrong>, std::collections::VecDeque<Wrong>) = Default::default();
-    let mut worst = 0.0f64;
     source.read(product.output, &batches, selection, &mut |batch, out| {
         reference.batch(batch, selection, &mut expected);
-        let scale = expected.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-        let limit = tolerance * scale;
-        let (mut wrong, mut zero, mut error) = (0u64, 0u64, 0.0f64);
-        for (&o, &e) in out.iter().zip(&expected) {
-            let d = (o - e).abs();
-            if beyond(d, limit) {
-                wrong += 1;
-                zero += u64::from(o == 0.0);
-            }
-            error = if d.is_nan() { f64::INFINITY } else { error.max(d) };
-        }
-        result.n_batches_compared += 1;
-        result.elements_compared += expected.len() as u64;
-        if error > 0.0 {
-            worst = worst.max(if scale > 0.0 { error / scale } else { f64::INFINITY });
-        }
-        if wrong == 0 {
+        if !tally.batch(batch, out, &expected, tolerance) {
             return;
         }
-        result.elements_wrong += wrong;
-        result.elements_zero += zero;
-        bad.push(batch);
         let kept = Wrong { batch, out: out.to_vec(), reference: expected.clone() };
         if first.len() < ENDS {
             first.push(kept);
@@ -184,10 +163,7 @@ pub fn compare(
             last.push_back(kept);
         }
     })?;
-    result.max_rel_err = worst.is_finite().then_some(worst);
-    result.n_batches_bad = bad.len() as u64;
-    result.bad = runs(&bad, &batches);
-    result.cls = class(&result, point.kind).to_owned();
+    let (mut result, bad) = tally.finish(&batches, point.kind);
     if !bad.is_empty() {
         first.extend(last);
         result.extents = extents(product, boundaries, &bad, &batches);
@@ -195,6 +171,52 @@ pub fn compare(
         decode_codes(point, product, tolerance, selection, &first, &mut result);
     }
     Ok(result)
+}
+
+/// Counts what a comparison finds, batch by batch.
+#[derive(Default)]
+pub struct Tally {
+    result: TensorResult,
+    worst: f64,
+    bad: Vec<u64>,
+}
+
+impl Tally {
+    /// Adds a batch: an element is wrong when |out - expected| > `tolerance` x max|expected|. Whether one was.
+    pub fn batch(&mut self, batch: u64, out: &[f64], expected: &[f64], tolerance: f64) -> bool {
+        let scale = expected.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        let limit = tolerance * scale;
+        let (mut wrong, mut zero, mut error) = (0u64, 0u64, 0.0f64);
+        for (&o, &e) in out.iter().zip(expected) {
+            let d = (o - e).abs();
+            if beyond(d, limit) {
+                wrong += 1;
+                zero += u64::from(o == 0.0);
+            }
+            error = if d.is_nan() { f64::INFINITY } else { error.max(d) };
+        }
+        if error > 0.0 {
+            self.worst = self.worst.max(if scale > 0.0 { error / scale } else { f64::INFINITY });
+        }
+        self.result.n_batches_compared += 1;
+        self.result.elements_compared += expected.len() as u64;
+        self.result.elements_wrong += wrong;
+        self.result.elements_zero += zero;
+        if wrong > 0 {
+            self.bad.push(batch);
+        }
+        wrong > 0
+    }
+
+    /// The result, of the batches `compared`, with inputs of `kind`; and the wrong batches.
+    pub fn finish(self, compared: &[u64], kind: Kind) -> (TensorResult, Vec<u64>) {
+        let Tally { mut result, worst, bad } = self;
+        result.max_rel_err = worst.is_finite().then_some(worst);
+        result.n_batches_bad = bad.len() as u64;
+        result.bad = runs(&bad, compared);
+        result.cls = class(&result, kind).to_owned();
+        (result, bad)
+    }
 }
 
 fn class(r: &TensorResult, kind: Kind) -> &'static str {
@@ -210,15 +232,17 @@ fn class(r: &TensorResult, kind: Kind) -> &'static str {
 /// The wrong batches as runs of neighbours among those compared; the first 64.
 fn runs(bad: &[u64], compared: &[u64]) -> Vec<[u64; 2]> {
     let mut out: Vec<[u64; 2]> = Vec::new();
-    let mut next = 0usize;
+    let mut next = usize::MAX;
     for &b in bad {
         let at = compared.binary_search(&b).unwrap_or(0);
-        if let Some(run) = out.last_mut()
-            && at == next
-        {
-            run[1] = b;
-        } else if out.len() < 64 {
+        if at != next {
+            if out.len() == 64 {
+                break;
+            }
             out.push([b, b]);
+        }
+        if let Some(run) = out.last_mut() {
+            run[1] = b;
         }
         next = at + 1;
     }
@@ -445,6 +469,19 @@ mod tests {
         for near in [0, 1, 2, 3, 32_766, 32_767, 32_768, 32_769, 65_534, 65_535, 65_536, 65_537] {
             assert!(b.binary_search(&near).is_ok(), "{near}");
         }
+    }
+
+    #[test]
+    fn wrong_batches_are_told_as_runs_and_none_that_was_right_is_among_them() {
+        let compared: Vec<u64> = (0..1000).collect();
+        assert_eq!(runs(&[0, 1, 2, 7, 9, 10], &compared), [[0, 2], [7, 7], [9, 10]]);
+        // Neighbours among those compared need not be neighbours.
+        assert_eq!(runs(&[4, 8], &[0, 4, 8, 12]), [[4, 8]]);
+        // The 65th run is left out, and does not lengthen the 64th.
+        let mut many: Vec<u64> = (0..64).map(|i| i * 3).collect();
+        many.extend([600, 601, 602]);
+        let told = runs(&many, &compared);
+        assert_eq!((told.len(), told[63]), (64, [189, 189]));
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub struct Plan {
     /// Whether gradients are made and compared.
     #[serde(default)]
     pub backward: bool,
+    /// Added to every seed of the plan.
+    #[serde(default)]
+    pub seed: u64,
     /// How points are chosen.
     #[serde(default)]
     pub mode: Mode,
@@ -312,7 +315,7 @@ impl Plan {
             kind,
             batch,
             offset,
-            seed,
+            seed: self.seed.wrapping_add(seed),
             compare,
             backward: self.backward,
         })
@@ -334,7 +337,7 @@ impl Plan {
                     kind: Kind::Random,
                     batch: self.small_batch(series.shape)?,
                     offset: 0,
-                    seed,
+                    seed: self.seed.wrapping_add(seed),
                     compare: Compare::Full,
                     backward: self.backward,
                 };

@@ -123,9 +123,4 @@ impl Point {
         }
         elements.saturating_mul(self.dtype.size_bytes())
     }
-
-    /// The estimate of memory (boundary paper's plan): 1.05 x the tensors, and 3 GiB on the host.
-    pub fn memory_estimate(&self) -> u64 {
-        (self.device_bytes() as f64 * 1.05) as u64 + (3 << 30)
-    }
 }

@@ -13,6 +13,7 @@ use crate::error::SweepError;
 use crate::geometry::{Layout, Shape};
 use crate::point::{Compare, Phase, Point};
 use crate::values::Kind;
+use crate::worker::Ended;
 
 /// How a run ended (boundary paper, §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -262,6 +263,25 @@ impl Record {
         Outcome::parse(&self.cls).ok_or_else(|| SweepError::bad(format!("`{}` is not an outcome", self.cls)))
     }
 
+    /// Records that the run ended before it was done.
+    pub(crate) fn end(&mut self, ended: Ended) {
+        let outcome = match ended {
+            Ended::TimedOut => Outcome::Timeout,
+            Ended::Crashed { status, words } => {
+                self.rc = Some(status);
+                self.message = (!words.is_empty()).then_some(words);
+                Outcome::Crash
+            }
+            Ended::Raised { stage, message } => {
+                let skipped = stage == "allocate";
+                self.stage = Some(stage);
+                self.message = Some(message);
+                if skipped { Outcome::Skipped } else { Outcome::Error }
+            }
+        };
+        outcome.name().clone_into(&mut self.cls);
+    }
+
     /// Whether it is a calibration run.
     pub fn calibration(&self) -> bool {
         self.phase.starts_with("calib")
@@ -333,6 +353,20 @@ impl Record {
         }
         String::new()
     }
+}
+
+/// Runs by outcome, every outcome among them.
+///
+/// # Errors
+/// A class that is none.
+pub fn counts<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+) -> Result<BTreeMap<&'static str, usize>, SweepError> {
+    let mut out: BTreeMap<&'static str, usize> = Outcome::ALL.iter().map(|o| (o.name(), 0)).collect();
+    for r in records {
+        *out.entry(r.outcome()?.name()).or_insert(0) += 1;
+    }
+    Ok(out)
 }
 
 /// The longest line that is read.

@@ -10,7 +10,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde_json::{Value, json};
 
-use crate::cases::{Case, Reference};
+use crate::cases::{Case, Reference, torch_dtype};
 use crate::condition::dtype;
 use crate::drive::write_whole;
 use crate::error::SweepError;
@@ -151,21 +151,6 @@ fn device(r: &Record) -> String {
     }
     let prefix = r.device.split('-').next().unwrap_or_default();
     literal(if matches!(prefix, "mps" | "cuda" | "xpu") { prefix } else { "cpu" })
-}
-
-fn torch_dtype(d: DType) -> &'static str {
-    match d {
-        DType::F16 => "torch.float16",
-        DType::BF16 => "torch.bfloat16",
-        DType::F32 => "torch.float32",
-        DType::F64 => "torch.float64",
-        DType::I8 => "torch.int8",
-        DType::U8 => "torch.uint8",
-        DType::I16 => "torch.int16",
-        DType::I32 => "torch.int32",
-        DType::Bool => "torch.bool",
-        _ => "torch.int64",
-    }
 }
 
 /// Batches to look at: both sides of the first wrong one, the first and the last.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, over_memory};
 use crate::emulate::Selection;
 use crate::error::SweepError;
 use crate::geometry::{Product, View};
@@ -15,7 +15,7 @@ use crate::judge::{Source, Stop, compare, grid, sampled_batches};
 use crate::point::{Compare, Phase, Point};
 use crate::record::{Outcome, Record, TensorResult};
 use crate::values::{decode, encode};
-use crate::worker::{Ended, Exchange, Worker};
+use crate::worker::{Exchange, Worker};
 
 /// What every run of a sweep shares.
 pub struct Setting<'a> {
@@ -31,7 +31,7 @@ pub struct Setting<'a> {
     pub limits: (u64, u64),
     /// Threads of a worker.
     pub threads: usize,
-    /// Bytes of memory that a run may take by its estimate.
+    /// Bytes of memory to reckon with; see [`over_memory`].
     pub memory: Option<u64>,
     /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
@@ -72,18 +72,7 @@ impl Setting<'_> {
         match end {
             Ok(()) => {}
             Err(Stop::Failed(e)) => return Err(e),
-            Err(Stop::Ended(Ended::TimedOut)) => record.cls = Outcome::Timeout.name().into(),
-            Err(Stop::Ended(Ended::Crashed { status, words })) => {
-                record.cls = Outcome::Crash.name().into();
-                record.rc = Some(status);
-                record.message = (!words.is_empty()).then_some(words);
-            }
-            Err(Stop::Ended(Ended::Raised { stage, message })) => {
-                let skipped = stage == "allocate";
-                record.cls = if skipped { Outcome::Skipped } else { Outcome::Error }.name().into();
-                record.stage = Some(stage);
-                record.message = Some(message);
-            }
+            Err(Stop::Ended(ended)) => record.end(ended),
         }
         Ok(record)
     }
@@ -98,15 +87,9 @@ impl Setting<'_> {
         if let Some(why) = self.backend.refuses(point) {
             return Err(SweepError::Unsupported(why).into());
         }
-        if self.backend.materialises()
-            && let Some(limit) = self.memory
-            && point.memory_estimate() > limit
-        {
+        if let Some(why) = over_memory(point.device_bytes(), self.memory) {
             record.cls = Outcome::Skipped.name().into();
-            record.message = Some(format!(
-                "{} bytes estimated, more than 60% of the memory ({limit})",
-                point.memory_estimate()
-            ));
+            record.message = Some(why);
             return Ok(());
         }
         let limit = if point.compare == Compare::Full { self.limits.1 } else { self.limits.0 };
@@ -405,11 +388,10 @@ pub fn in_process(
             selection: &Selection,
             sink: &mut dyn FnMut(u64, &[f64]),
         ) -> Result<(), Stop> {
-            let size = self.1.dtype.size_bytes() as usize;
             for &b in batches {
-                let values = self.0.read(tensor, &[b], selection)?;
-                let mut bytes = vec![0u8; values.len() * size];
-                encode(self.1.dtype, &values, &mut bytes);
+                let made = self.0.read(tensor, &[b], selection)?;
+                let mut bytes = vec![0u8; made.bytes(self.1.dtype)];
+                made.encode(self.1.dtype, &mut bytes)?;
                 let mut wide = Vec::new();
                 decode(self.1.dtype, &bytes, &mut wide);
                 sink(b, &wide);

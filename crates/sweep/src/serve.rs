@@ -10,9 +10,8 @@ use crate::device::Device;
 use assay_tensor::DType;
 
 use crate::cases::Case;
-use crate::emulate::{Computed, Emulated, EmulatedCase, PointText, Selection};
+use crate::emulate::{Computed, Emulated, EmulatedCase, Made, PointText, Selection};
 use crate::error::SweepError;
-use crate::values::{encode, encode_wide};
 
 #[derive(Deserialize)]
 struct Run {
@@ -142,23 +141,13 @@ fn answer(line: &str, served: &mut Option<(Served, MmapMut)>) -> Result<Option<V
                 (Some(r), Some(c)) => Selection::Grid(r, c),
                 _ => Selection::Whole,
             };
-            let (dtype, wide, narrow) = match device {
-                Served::Product(d) => {
-                    (d.dtype(), Vec::new(), d.read(&read.tensor, &read.batches, &selection)?)
-                }
+            let (dtype, made) = match device {
+                Served::Product(d) => (d.dtype(), d.read(&read.tensor, &read.batches, &selection)?),
                 Served::Case(d) => {
-                    (d.dtype_of(&read.tensor)?, d.read(&read.tensor, &read.batches)?, Vec::new())
+                    (d.dtype_of(&read.tensor)?, Made::Wide(d.read(&read.tensor, &read.batches)?))
                 }
             };
-            let bytes = (wide.len() + narrow.len()) * dtype.size_bytes() as usize;
-            let Some(room) = map.get_mut(..bytes) else {
-                return Err(broken(format!("{bytes} bytes do not fit the exchange")));
-            };
-            if narrow.is_empty() {
-                encode_wide(dtype, &wide, room);
-            } else {
-                encode(dtype, &narrow, room);
-            }
+            let bytes = made.encode(dtype, map)?;
             Ok(Some(json!({"type": "done", "bytes": bytes})))
         }
         (other, _) => Err(broken(format!("an unexpected request `{other}`"))),

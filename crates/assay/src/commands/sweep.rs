@@ -57,7 +57,8 @@ pub fn sweep(common: &Common, args: &SweepArgs) -> Result<Exit, Failure> {
     if args.op != "bmm" {
         return cases(common, args, &backends, &out, &interrupted);
     }
-    let plan = plan(args).map_err(failure)?;
+    let mut plan = plan(args).map_err(failure)?;
+    plan.seed = plan.seed.wrapping_add(common.seed);
     let mut summaries = Vec::new();
     for backend in &backends {
         let folder = if backends.len() > 1 { out.join(backend.version()) } else { out.clone() };
@@ -110,10 +111,11 @@ fn cases(
         ("--plan", args.plan.is_some()),
         ("--layout", !args.layout.is_empty()),
         ("--shapes", !args.shapes.is_empty()),
+        ("--full", args.full),
     ];
     if let Some((flag, _)) = wrong_flag.iter().find(|(_, given)| *given) {
         return Err(Failure::bad_input(format!(
-            "{flag} is for bmm; `{}` has its shape in its own file",
+            "{flag} is for bmm alone; the file of `{}` says what is run and compared",
             args.op
         )));
     }
@@ -145,6 +147,7 @@ fn cases(
             limit: args.timeout.0,
             memory: args.memory,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
+            seed: common.seed,
             interrupted,
             progress: &progress,
         };

@@ -56,6 +56,7 @@ pub fn sweep(common: &Common, args: &SweepArgs, file: &str) -> Result<Exit, Fail
         out: &out,
         resume: args.resume,
         jobs: tools::jobs(common),
+        seed: common.seed,
         interrupted: &interrupted,
         progress: &progress,
     });
