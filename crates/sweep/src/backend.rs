@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::device::{Device, TORCH_WORKER};
-use crate::emulate::PointText;
 use crate::error::SweepError;
 use crate::geometry::Layout;
 use crate::point::Point;
@@ -133,7 +132,7 @@ impl Backend {
             "operands": operands,
             "outputs": ["out"],
             "backward": if point.backward { json!({"upstream": "g"}) } else { Value::Null },
-            "point": PointText::from(point),
+            "point": point,
         });
         if let (Backend::Emulated(device), Some(map)) = (self, request.as_object_mut()) {
             map.insert("emulated".into(), serde_json::to_value(device).unwrap_or(Value::Null));

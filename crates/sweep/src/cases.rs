@@ -7,10 +7,11 @@ use assay_ops::{Program, Variant};
 use assay_tensor::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::condition::{dtype as dtype_named, parse_count};
+use crate::condition::dtype as dtype_named;
 use crate::device::CASES;
 use crate::error::SweepError;
 use crate::geometry::{Product, Role, Shape, View};
+use crate::plan::boundary;
 use crate::values::{Kind, Values};
 
 /// A case file.
@@ -372,12 +373,7 @@ pub fn sizes(case: &Case, dtype: DType, boundaries: &[String]) -> Result<Vec<u64
     let small = ((1u64 << 24) / case.crossing).max(1);
     let mut out = vec![small];
     for text in boundaries {
-        let (number, bytes) = match text.trim().strip_suffix("bytes") {
-            Some(n) => (n, true),
-            None => (text.as_str(), false),
-        };
-        let n = parse_count(number).ok_or_else(|| SweepError::bad(format!("`{text}` is not a boundary")))?;
-        let at = if bytes { n / dtype.size_bytes() } else { n } / case.crossing;
+        let at = boundary(text, dtype)? / case.crossing;
         if at > small + 1 {
             out.extend([at - 1, at, at + 1]);
         }

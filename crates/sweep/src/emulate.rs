@@ -1,74 +1,15 @@
 //! The emulated device at work: it makes what its mechanisms imply, element by element, when an element is asked for.
 
-use serde::{Deserialize, Serialize};
-
 use crate::cases::{Answers, Case};
 use crate::condition::Situation;
 use crate::device::{Behaviour, Device, Effects};
 use crate::error::SweepError;
-use crate::geometry::{Layout, Product, View};
+use crate::geometry::{Product, View};
 use crate::misread::{Misreading, Reader};
-use crate::point::{Compare, Phase, Point};
+use crate::point::Point;
 use crate::product::{exact, ordered};
-use crate::values::{Kind, Values, encode, encode_wide, transpose};
+use crate::values::{Values, encode, encode_wide, transpose};
 use assay_tensor::DType;
-
-/// A point as it travels to an emulated worker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PointText {
-    /// `M,K,N`.
-    pub shape: String,
-    /// Element type.
-    pub dtype: DType,
-    /// Layout.
-    pub layout: Layout,
-    /// Inputs.
-    pub kind: Kind,
-    /// Batches.
-    pub batch: u64,
-    /// Leading batches.
-    pub offset: u64,
-    /// Seed.
-    pub seed: u64,
-    /// Whether gradients are made.
-    pub backward: bool,
-}
-
-impl From<&Point> for PointText {
-    fn from(p: &Point) -> PointText {
-        PointText {
-            shape: p.shape.to_string(),
-            dtype: p.dtype,
-            layout: p.layout,
-            kind: p.kind,
-            batch: p.batch,
-            offset: p.offset,
-            seed: p.seed,
-            backward: p.backward,
-        }
-    }
-}
-
-impl PointText {
-    /// The point, as far as a device needs it.
-    ///
-    /// # Errors
-    /// A shape that is none.
-    pub fn point(&self) -> Result<Point, SweepError> {
-        Ok(Point {
-            phase: Phase::Search,
-            shape: self.shape.parse()?,
-            dtype: self.dtype,
-            layout: self.layout,
-            kind: self.kind,
-            batch: self.batch,
-            offset: self.offset,
-            seed: self.seed,
-            compare: Compare::Sample,
-            backward: self.backward,
-        })
-    }
-}
 
 /// Which elements of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

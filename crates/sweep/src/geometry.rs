@@ -72,7 +72,10 @@ pub enum Crossing {
 }
 
 /// One batch of a product: `a` is `(M, K)`, `b` is `(K, N)`, the output `(M, N)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// Written `M,K,N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Shape {
     /// Rows of `a` and of the output.
     pub m: u64,
@@ -119,6 +122,20 @@ impl Shape {
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{},{}", self.m, self.k, self.n)
+    }
+}
+
+impl From<Shape> for String {
+    fn from(s: Shape) -> String {
+        s.to_string()
+    }
+}
+
+impl TryFrom<String> for Shape {
+    type Error = SweepError;
+
+    fn try_from(s: String) -> Result<Shape, SweepError> {
+        s.parse()
     }
 }
 

@@ -162,6 +162,9 @@ impl Plan {
         plan.series().map_err(at)?;
         plan.boundaries_in(DType::F32).map_err(at)?;
         plan.small_elements().map_err(at)?;
+        if plan.around > 64 || plan.shapes.iter().any(|s| s.grid > 1024) {
+            return Err(at(SweepError::bad("`around` is at most 64, `grid` at most 1024")));
+        }
         Ok(plan)
     }
 
@@ -218,16 +221,8 @@ impl Plan {
     /// # Errors
     /// A boundary that is no count.
     pub fn boundaries_in(&self, dtype: DType) -> Result<Vec<u64>, SweepError> {
-        let mut out = Vec::new();
-        for text in &self.boundaries {
-            let bad = || SweepError::bad(format!("`{text}` is not a boundary; write 2^31 or `2^32 bytes`"));
-            let (number, bytes) = match text.trim().strip_suffix("bytes") {
-                Some(n) => (n, true),
-                None => (text.trim().strip_suffix("elements").unwrap_or(text), false),
-            };
-            let n = parse_count(number).filter(|&n| n > 0).ok_or_else(bad)?;
-            out.push(if bytes { n / dtype.size_bytes() } else { n });
-        }
+        let mut out =
+            self.boundaries.iter().map(|text| boundary(text, dtype)).collect::<Result<Vec<_>, _>>()?;
         out.sort_unstable();
         out.dedup();
         Ok(out)
@@ -307,7 +302,7 @@ impl Plan {
             Mode::Offset => (self.small_batch(series.shape)?, size),
             _ => (size, 0),
         };
-        Ok(Point {
+        Point {
             phase,
             shape: series.shape,
             dtype: series.dtype,
@@ -318,7 +313,8 @@ impl Plan {
             seed: self.seed.wrapping_add(seed),
             compare,
             backward: self.backward,
-        })
+        }
+        .checked()
     }
 
     /// The calibration: every shape and dtype, contiguous, at the small point, all elements.
@@ -427,6 +423,20 @@ impl Plan {
         }
         Ok(out)
     }
+}
+
+/// A boundary (`2^31`, `2^32 elements`, `2^32 bytes`) in elements of `dtype`.
+///
+/// # Errors
+/// Text that is no such count, or one beyond 2^50.
+pub fn boundary(text: &str, dtype: DType) -> Result<u64, SweepError> {
+    let (number, size) = match text.trim().strip_suffix("bytes") {
+        Some(n) => (n, dtype.size_bytes()),
+        None => (text.trim().strip_suffix("elements").unwrap_or(text), 1),
+    };
+    parse_count(number).filter(|n| (1..=1 << 50).contains(n)).map(|n| n / size).ok_or_else(|| {
+        SweepError::bad(format!("`{text}` is not a boundary; write 2^31 or `2^32 bytes`, at most 2^50"))
+    })
 }
 
 /// The names and titles of the built-in plans.

@@ -4,6 +4,7 @@ use assay_tensor::DType;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::error::SweepError;
 use crate::geometry::{Geometry, Layout, Product, Role, Shape};
 use crate::values::{Kind, Values};
 
@@ -34,7 +35,7 @@ pub enum Phase {
 }
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// Why.
     pub phase: Phase,
@@ -59,6 +60,22 @@ pub struct Point {
 }
 
 impl Point {
+    /// The point, where its tensors can be counted: sizes of records and plans come from anywhere.
+    ///
+    /// # Errors
+    /// No batches, or a storage beyond 2^50 elements, far above which 64 bits would not hold its bytes.
+    pub fn checked(self) -> Result<Point, SweepError> {
+        let all = self.batch.checked_add(self.offset).and_then(|b| b.checked_add(1));
+        let elements = all.and_then(|b| b.checked_mul(self.shape.crossing_elements()));
+        if self.batch == 0 || elements.is_none_or(|n| n > 1 << 50) {
+            return Err(SweepError::bad(format!(
+                "{} batches of {} behind {} are no size to sweep",
+                self.batch, self.shape, self.offset
+            )));
+        }
+        Ok(self)
+    }
+
     /// The operands.
     pub fn geometry(&self) -> Geometry {
         Geometry::new(self.shape, self.layout, self.batch, self.offset)

@@ -323,10 +323,7 @@ impl Record {
         };
         let shape: Shape = format!("{},{},{}", self.m, self.k, self.n).parse()?;
         let phase = if self.calibration() { Phase::Calibration } else { Phase::Search };
-        if self.b == 0 || self.b > 1 << 40 || self.pad_batches.is_some_and(|o| o > 1 << 40) {
-            return Err(SweepError::bad(format!("B = {} is no batch size", self.b)));
-        }
-        Ok(Point {
+        Point {
             phase,
             shape,
             dtype: dtype(&self.dtype)
@@ -338,7 +335,8 @@ impl Record {
             seed: self.seed,
             compare: if self.compare == "full" { Compare::Full } else { Compare::Sample },
             backward: self.backward(),
-        })
+        }
+        .checked()
     }
 
     /// The version of the backend.
@@ -469,6 +467,18 @@ mod tests {
         assert_eq!(learned.rules.last().unwrap().outcome, Outcome::Ok);
         assert_eq!(crate::guard::evaluate(&rows, 1 << 31).unwrap()[0].runs, 2);
         assert!(crate::differ::compare(&rows, &rows).unwrap().equal());
+    }
+
+    #[test]
+    fn sizes_that_64_bits_cannot_count_are_refused() {
+        let r: Record = serde_json::from_str(&THEIRS.replace("NaN", "null")).unwrap();
+        for (b, offset) in [(0, None), (1 << 40, None), (u64::MAX, None), (4096, Some(u64::MAX))] {
+            let mut r = Record { b, pad_batches: offset, ..r.clone() };
+            if offset.is_some() {
+                r.layout = "offset".into();
+            }
+            assert!(r.point().unwrap_err().to_string().contains("no size to sweep"), "{b} {offset:?}");
+        }
     }
 
     #[test]

@@ -10,15 +10,16 @@ use crate::device::Device;
 use assay_tensor::DType;
 
 use crate::cases::Case;
-use crate::emulate::{Computed, Emulated, EmulatedCase, Made, PointText, Selection};
+use crate::emulate::{Computed, Emulated, EmulatedCase, Made, Selection};
 use crate::error::SweepError;
+use crate::point::Point;
 
 #[derive(Deserialize)]
 struct Run {
     version: u32,
     exchange: ExchangeText,
     #[serde(default)]
-    point: Option<PointText>,
+    point: Option<Point>,
     #[serde(default)]
     case: Option<CaseText>,
     emulated: Device,
@@ -92,7 +93,7 @@ fn answer(line: &str, served: &mut Option<(Served, MmapMut)>) -> Result<Option<V
             let name = run.emulated.name.clone();
             let version = run.emulated.version.clone();
             let device = match (run.point, run.case) {
-                (Some(point), None) => Served::Product(Box::new(Emulated::new(run.emulated, point.point()?))),
+                (Some(point), None) => Served::Product(Box::new(Emulated::new(run.emulated, point))),
                 (None, Some(c)) => {
                     Served::Case(Box::new(EmulatedCase::new(run.emulated, c.case, c.batch, c.dtype, c.seed)))
                 }
