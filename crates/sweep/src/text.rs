@@ -61,7 +61,8 @@ pub fn summary(s: &Summary, width: usize) -> String {
         .collect();
     let _ = writeln!(out, "outcomes: {}", counts.join(", "));
     let tolerances: Vec<String> = s.tolerance.iter().map(|(d, t)| format!("{d} {t:.2e}")).collect();
-    let _ = writeln!(out, "tolerance: {}\n", tolerances.join(", "));
+    wrap(&mut out, "tolerance: ", 2, &tolerances.join(", "), width);
+    out.push('\n');
     let _ = writeln!(out, "batch sizes by outcome (random inputs; sizes between those listed were not run):");
     for series in &s.series {
         let head = format!("  {:<16} {:<4} {:<6} ", series.shape, series.dtype, series.layout);
@@ -174,7 +175,7 @@ pub fn guard(rows: &[GuardRow], limit: u64) -> String {
     let n = crate::condition::count(limit);
     let _ = writeln!(
         out,
-        "{:<32} {:>5} {:>7} {:>9} {:>9} {:>14}",
+        "{:<32} {:>5} {:>6} {:>9} {:>9} {:>14}",
         "",
         "runs",
         "silent",
@@ -185,7 +186,7 @@ pub fn guard(rows: &[GuardRow], limit: u64) -> String {
     for r in rows {
         let _ = writeln!(
             out,
-            "{:<32} {:>5} {:>7} {:>9} {:>9} {:>14}",
+            "{:<32} {:>5} {:>6} {:>9} {:>9} {:>14}",
             r.name,
             r.runs,
             r.silent,
