@@ -59,8 +59,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Judge submissions with the strongest suite and the sanitizer
     Check(CheckArgs),
-    /// Write a release of a run: diffs, witnesses, kill matrix
-    Export(NotYet),
+    /// Write the release of a finished audit: diffs, witnesses, kill matrix as Parquet, taxonomy, playbooks
+    Export(ExportArgs),
     /// Sweep an operation across size boundaries
     Sweep(SweepArgs),
     /// Learn or apply the rules that explain a sweep
@@ -195,6 +195,17 @@ pub struct SuiteArgs {
     /// Inputs per problem
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub budget: u32,
+}
+
+/// `assay export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// A run folder of `assay audit`
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// The folder to write: a new one, an empty one, or an earlier export, which is replaced
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 /// `assay report`.

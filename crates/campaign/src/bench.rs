@@ -185,6 +185,5 @@ pub fn shape_name(dims: &BTreeMap<String, u64>) -> String {
 
 /// The stored row as a cell of the matrix.
 pub(crate) fn cell(row: &EvaluationRow) -> MatrixCell {
-    let end = EvaluationEnd::from_name(&row.end).unwrap_or(EvaluationEnd::Unsupported);
-    MatrixCell::new(end, row.official, row.truth)
+    row.cell()
 }

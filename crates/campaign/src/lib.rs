@@ -17,6 +17,7 @@ pub mod harness;
 pub mod inputs;
 mod judged;
 mod plain;
+mod reader;
 pub mod records;
 pub mod sampled;
 pub mod stage;
@@ -26,6 +27,7 @@ mod verdict;
 pub use audit::{AuditConfig, Finished, audit, canonical, judge_source, verify};
 pub use bench::shape_name;
 pub use error::CampaignError;
+pub use reader::RunReader;
 pub use verdict::ProtocolVerdict;
 
 /// Who is told how far the work is.

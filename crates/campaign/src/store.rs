@@ -9,7 +9,8 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use assay_measure::{CheckVerdict, KillMatrix, Protocol};
+use assay_judge::EvaluationEnd;
+use assay_measure::{CheckVerdict, KillMatrix, MatrixCell, Protocol};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::CampaignError;
@@ -44,6 +45,14 @@ pub struct EvaluationRow {
     pub instructions: u64,
     /// What the device saw, in words; empty where it saw nothing.
     pub note: String,
+}
+
+impl EvaluationRow {
+    /// As a cell of the matrix.
+    pub fn cell(&self) -> MatrixCell {
+        let end = EvaluationEnd::from_name(&self.end).unwrap_or(EvaluationEnd::Unsupported);
+        MatrixCell::new(end, self.official, self.truth)
+    }
 }
 
 /// What names an evaluation: a cell of the kill matrix.
@@ -444,31 +453,8 @@ impl Store {
     /// `BadRun` where the database cannot be read.
     pub fn evaluations(&self, problem: &str) -> Result<HashMap<EvaluationKey, EvaluationRow>, CampaignError> {
         self.with(|c| {
-            let mut q = c.prepare(
-                "SELECT mutant, recipe, schedule, seed, end, official, truth, max_abs, max_rel, at, instructions, note
-                 FROM evaluations WHERE problem = ?1",
-            )?;
-            let rows = q.query_map(params![problem], |r| {
-                let key = EvaluationKey {
-                    mutant: r.get(0)?,
-                    recipe: r.get(1)?,
-                    schedule: r.get(2)?,
-                    seed: r.get::<_, i64>(3)?.cast_unsigned(),
-                };
-                // SQLite stores a NaN as NULL; infinities survive.
-                let float = |i: usize| -> rusqlite::Result<f64> { Ok(r.get::<_, Option<f64>>(i)?.unwrap_or(f64::NAN)) };
-                let row = EvaluationRow {
-                    end: r.get(4)?,
-                    official: float(5)?,
-                    truth: float(6)?,
-                    max_abs: float(7)?,
-                    max_rel: float(8)?,
-                    at: r.get::<_, i64>(9)?.cast_unsigned(),
-                    instructions: r.get::<_, i64>(10)?.cast_unsigned(),
-                    note: r.get(11)?,
-                };
-                Ok((key, row))
-            })?;
+            let mut q = c.prepare(crate::reader::EVALUATIONS)?;
+            let rows = q.query_map(params![problem], crate::reader::evaluation)?;
             rows.collect()
         })
     }

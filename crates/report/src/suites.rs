@@ -35,6 +35,12 @@ impl SuiteSet {
         }
     }
 
+    /// Suites that were selected one by one, each with its problem's name; what they detect together is not known here.
+    pub fn of(budget: u32, chosen: Vec<(Suite, String)>) -> SuiteSet {
+        let (suites, names) = chosen.into_iter().unzip();
+        SuiteSet { budget, suites, score: None, names }
+    }
+
     /// The file's name in `suites/`.
     pub fn file_name(&self) -> String {
         format!("budget-{}.toml", self.budget)

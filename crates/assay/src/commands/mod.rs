@@ -8,6 +8,8 @@ mod compare;
 #[cfg(feature = "device")]
 mod doctor;
 #[cfg(feature = "device")]
+mod export;
+#[cfg(feature = "device")]
 mod list;
 #[cfg(feature = "device")]
 mod problems;
@@ -38,7 +40,6 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Rules(args) => sweep::rules(&cli.common, args),
         Command::Compare(args) => compare::compare(&cli.common, args),
         Command::GuardEval(args) => sweep::guard_eval(&cli.common, args),
-        Command::Export(_) => not_yet("export"),
         Command::VerifyOps(_) => not_yet("verify-ops"),
         Command::Blindspots(_) => not_yet("blindspots"),
         Command::CompileWorker | Command::SweepWorker => Err(Failure::bug("workers are dispatched earlier")),
@@ -63,6 +64,7 @@ fn on_the_device(common: &crate::cli::Common, command: &Command) -> Result<Exit,
         Command::Protocols => list::protocols(common),
         Command::Run(args) => run::run(common, args),
         Command::Suite(args) => report::suite(common, args),
+        Command::Export(args) => export::export(common, args),
         Command::Report(args) => report::report(common, args),
         Command::Doctor => doctor::doctor(common),
         Command::Check(args) => check::check(common, args),

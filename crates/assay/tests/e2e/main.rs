@@ -6,6 +6,7 @@ mod bad_input;
 mod checks;
 mod compare;
 mod disk;
+mod exports;
 mod external;
 mod hostile;
 mod huge;

@@ -13,7 +13,7 @@ const COLUMNS: usize = 80;
 const HELP_COLUMNS: usize = 100;
 
 /// A finished audit of the two small problems and its page, made once.
-fn finished() -> &'static (tempfile::TempDir, PathBuf, String) {
+pub(crate) fn finished() -> &'static (tempfile::TempDir, PathBuf, String) {
     static FINISHED: OnceLock<(tempfile::TempDir, PathBuf, String)> = OnceLock::new();
     FINISHED.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
@@ -80,6 +80,7 @@ fn help_of_every_command_fits_a_hundred_columns_and_exits_zero() {
         "run",
         "check",
         "suite",
+        "export",
         "report",
         "compare",
         "doctor",

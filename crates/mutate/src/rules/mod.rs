@@ -52,6 +52,21 @@ impl Family {
         Family::Width,
     ];
 
+    /// What a fault of the family gets wrong, as a phrase.
+    pub fn what(self) -> &'static str {
+        match self {
+            Family::Arithmetic => "operator and constant replacements of classical mutation testing",
+            Family::Indexing => "which element is read or written: axes, strides, layouts, argument order",
+            Family::Semantic => "what is computed: ties, identities, fused order, flags, activations",
+            Family::Boundary => "where it begins and ends: guards, loop bounds, tails, grids, buffer sizes",
+            Family::Synchronisation => "what waits for what: barriers, fences, shuffles, atomics",
+            Family::Precision => "how exactly: narrow types, approximate functions, cancellation, constants",
+            Family::Width => {
+                "how far: indices, offsets, counts and extents in fewer bits than a large tensor needs"
+            }
+        }
+    }
+
     /// The family's name as records spell it.
     pub fn name(self) -> &'static str {
         match self {
