@@ -183,7 +183,7 @@ fn worst_rules(tally: &Tally, family: &str, headline: &str) -> String {
 fn worst_problems(f: &FamilyTally, headline: &str) -> String {
     let mut problems: Vec<_> = f.problems.iter().filter(|p| p.missed > 0).collect();
     // Stable: of equal ones the first in the order of problems.
-    problems.sort_by(|a, b| b.missed.cmp(&a.missed));
+    problems.sort_by_key(|p| std::cmp::Reverse(p.missed));
     if problems.is_empty() {
         return String::new();
     }

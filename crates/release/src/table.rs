@@ -330,7 +330,7 @@ mod tests {
             let reader = SerializedFileReader::new(File::open(folder.join("t.parquet")).unwrap()).unwrap();
             assert_eq!(reader.num_row_groups(), if n == 0 { 0 } else { 3 });
             let mut seen = 0;
-            for (k, row) in (0..).zip(reader.into_iter()) {
+            for (k, row) in (0..).zip(reader) {
                 let row = row.unwrap();
                 let got: Vec<Field> = row.get_column_iter().map(|(_, f)| f.clone()).collect();
                 let want = [

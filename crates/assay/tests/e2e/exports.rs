@@ -158,7 +158,13 @@ fn mutants_inputs_and_cells_are_those_of_the_database() {
         assert_eq!(count(cell, "seeds"), seeds.cast_unsigned(), "{key:?}");
         if seeds < 4 {
             single += 1;
-            assert_eq!((text(cell, "end"), float(cell, "threshold_official")), (end, official), "{key:?}");
+            assert_eq!(text(cell, "end"), end, "{key:?}");
+            // The matrix is kept as JSON, whose reader may be off in the last place.
+            let ours = float(cell, "threshold_official");
+            assert!(
+                ours == official || (ours - official).abs() <= 1e-15 * official,
+                "{key:?}: {ours} {official}"
+            );
         }
         let rejected = text(cell, "end") == "fault" || float(cell, "threshold_official") > 1e-2;
         let undecided = ["exhausted", "unsupported"].contains(&text(cell, "end").as_str());
@@ -390,7 +396,7 @@ fn a_run_that_is_cut_hostile_or_unfinished_exits_two_and_leaves_nothing() {
         ("UPDATE matrices SET matrix = '[]'", "matrix"),
         ("UPDATE matrices SET problem = '9/77' WHERE problem = '9/1'", "9/77"),
         ("DELETE FROM mutants", "not in the list"),
-        ("UPDATE inputs SET problem = 'x/../../y'", "no problem"),
+        ("UPDATE inputs SET problem = 'x/../../y' WHERE problem = '9/1'", "no problem"),
         ("UPDATE meta SET value = '[7]' WHERE key = 'protocols'", "protocols"),
         ("UPDATE meta SET value = '99' WHERE key = 'schema_version'", "version 99"),
         ("DROP TABLE evaluations", "evaluations"),
