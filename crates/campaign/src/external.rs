@@ -77,7 +77,7 @@ impl Bench<'_> {
     ) -> Result<BTreeMap<String, CheckerRuns>, CampaignError> {
         let mut out = BTreeMap::new();
         // Nothing is scored where float32 fails its own float64 evaluation.
-        if unrefereeable(inputs) || self.context.protocols.iter().all(|p| p.checker.is_none()) {
+        if unrefereeable(inputs).is_some() || self.context.protocols.iter().all(|p| p.checker.is_none()) {
             return Ok(out);
         }
         let known = self.context.store.checks(&self.key)?;

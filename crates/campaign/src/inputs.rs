@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use assay_judge::{CompareOptions, Comparison, compare};
-use assay_measure::Origin;
+use assay_judge::{CompareOptions, Comparison, compare, max_abs_finite, unrefereeable};
+use assay_measure::{Origin, REFEREE_TOLERANCES, ReferenceRow, Violations};
 use assay_ops::Variant;
 use assay_problems::{Extents, Problem, Recipe};
 use assay_tensor::Tensor;
@@ -39,6 +39,8 @@ pub struct Input {
     pub variance: f64,
     /// Thresholds of the held-out float32 evaluations against the float32 reference, by name.
     pub controls: Vec<(String, f64)>,
+    /// The reference itself: its size, and where its float32 evaluation strays from float64.
+    pub reference: ReferenceRow,
     /// How the reference's chain of plain kernels was judged, where it was run.
     pub plain: Option<EvaluationRow>,
 }
@@ -97,7 +99,8 @@ pub fn make(
             )));
         }
     }
-    let reference_error = worst(problem, &official, &truth, true).map_err(fault)?.threshold;
+    let reference = reference_row(problem, &official, &truth).map_err(fault)?;
+    let reference_error = reference.error;
     Ok(Input {
         recipe: recipe.clone(),
         text,
@@ -109,6 +112,7 @@ pub fn make(
         truth,
         reference_error,
         variance: reference_error,
+        reference,
         controls: Vec::new(),
         plain: None,
     })
@@ -146,6 +150,33 @@ impl Input {
         }
         Ok(spread)
     }
+}
+
+/// The size of the float32 reference, and how far it strays from float64 at each tolerance.
+fn reference_row(problem: &Problem, official: &Tensors, truth: &Tensors) -> Result<ReferenceRow, String> {
+    let error = worst(problem, official, truth, true)?;
+    let options = CompareOptions { nan_ok: problem.nan_ok, exact_integers: true };
+    let mut max_abs = 0.0f64;
+    let mut positions = [0u64; REFEREE_TOLERANCES.len()];
+    for name in &problem.outputs {
+        let (Some(f32s), Some(f64s)) = (official.get(name), truth.get(name)) else { continue };
+        max_abs = max_abs.max(max_abs_finite(f32s));
+        for (n, t) in positions.iter_mut().zip(REFEREE_TOLERANCES) {
+            let found = unrefereeable(f32s, f64s, t, &options).map_err(|e| e.to_string())?;
+            *n += found.map_or(0, |u| u.violations);
+        }
+    }
+    Ok(ReferenceRow {
+        elements: error.elements,
+        max_abs,
+        error: error.threshold,
+        max_abs_error: error.max_abs,
+        violations: REFEREE_TOLERANCES
+            .iter()
+            .zip(positions)
+            .map(|(&tolerance, positions)| Violations { tolerance, positions })
+            .collect(),
+    })
 }
 
 /// The comparison with the largest threshold over a problem's outputs; integers exactly where `exact`.

@@ -7,6 +7,7 @@
 //! summary; threads change the order of work, never a value.
 
 pub mod audit;
+pub mod bands;
 mod bench;
 pub mod check;
 pub mod error;

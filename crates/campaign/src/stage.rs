@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use assay_judge::EvaluationEnd;
+use assay_judge::{EvaluationEnd, TrivialAnswer, TrivialAnswers};
 use assay_measure::{
     ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow as Scored, Origin,
+    Unrefereeable,
 };
 use assay_nvrtc::Compiler;
 use assay_plain::PlainRunner;
@@ -309,7 +310,8 @@ impl Bench<'_> {
             duplicate_image: count(|s| matches!(s, Sorted::Duplicate(_))),
             equivalent: count(|s| matches!(s, Sorted::Equivalent(_))),
         };
-        m.unrefereeable = unrefereeable(inputs);
+        m.unrefereeable_why = unrefereeable(inputs);
+        m.unrefereeable = m.unrefereeable_why.is_some();
         m.inputs = inputs
             .iter()
             .map(|i| InputRow {
@@ -331,6 +333,7 @@ impl Bench<'_> {
                         ControlRun { control: PLAIN.to_owned(), end, official }
                     }))
                     .collect(),
+                reference: Some(i.reference.clone()),
                 ..InputRow::new(i.text.clone(), i.origin.clone(), i.variance)
             })
             .collect();
@@ -362,9 +365,24 @@ impl Bench<'_> {
     }
 }
 
-/// Does the float32 reference fail its own float64 evaluation on an official input?
-pub(crate) fn unrefereeable(inputs: &[Input]) -> bool {
-    inputs.iter().any(|i| i.origin == Origin::Official && i.reference_error > assay_judge::PAPER_TOLERANCE)
+/// Why no kernel can be judged on the problem, if none can: its float32 reference fails its own float64 evaluation on
+/// an official input, or no input tells it from a kernel that reads nothing.
+pub(crate) fn unrefereeable(inputs: &[Input]) -> Option<Unrefereeable> {
+    let t = assay_judge::PAPER_TOLERANCE;
+    if inputs.iter().any(|i| i.origin == Origin::Official && i.reference_error > t) {
+        return Some(Unrefereeable::ReferenceStrays);
+    }
+    let mut answers = TrivialAnswers::default();
+    // An input found by searching for one mutant must not decide over all; those on which float32 itself strays tell
+    // nothing from anything.
+    let fixed = |i: &&Input| !matches!(i.origin, Origin::Searched { .. }) && i.variance <= t;
+    for i in inputs.iter().filter(fixed) {
+        answers.narrow(i.truth.values(), t, t);
+    }
+    answers.least().map(|answer| match answer {
+        TrivialAnswer::Zeros => Unrefereeable::ZerosPass,
+        TrivialAnswer::Constant => Unrefereeable::ConstantPasses,
+    })
 }
 
 fn origin_name(o: &Origin) -> &'static str {

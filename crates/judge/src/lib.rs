@@ -14,6 +14,7 @@
 //! blind band and unrefereeable problems from "Measuring the Checker: Mutation Analysis for GPU-Kernel Benchmark
 //! Oracles".
 
+mod blind;
 mod compare;
 mod error;
 mod kernel;
@@ -21,14 +22,13 @@ pub mod serde_float;
 mod validity;
 mod verdict;
 
+pub use blind::{TrivialAnswer, TrivialAnswers, blind_band, largest_accepted_error};
 pub use compare::{
     CompareOptions, Comparison, allclose, compare, compare_slowly, count_mismatches, first_mismatch,
     scaled_threshold,
 };
 pub use error::JudgeError;
-pub use validity::{
-    Ceiling, Unrefereeable, Validity, bisect_ceiling, blind_band, max_abs_finite, unrefereeable,
-};
+pub use validity::{Ceiling, Unrefereeable, Validity, bisect_ceiling, max_abs_finite, unrefereeable};
 pub use verdict::{Cell, EvaluationEnd, is_witness};
 
 /// The tolerance of the checker paper's official check (`atol = rtol`), at which witnesses and ceilings are

@@ -1,4 +1,4 @@
-//! Which inputs may be asked: validity, ceilings, blind bands, problems that nobody can referee.
+//! Which inputs may be asked: validity, ceilings, problems that nobody can referee.
 
 use assay_tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -28,14 +28,6 @@ impl Validity {
     pub fn is_valid(self, t: f64) -> bool {
         self.threshold <= t
     }
-}
-
-/// Largest relative error that a tolerance lets through on outputs of that size: atol / max|ref| + rtol.
-/// Infinity where the reference is zero.
-///
-/// Source: "Measuring the Checker", section 3 (0.39 at softmax over 64 columns, 2.5e3 over 393,216).
-pub fn blind_band(atol: f64, rtol: f64, max_abs_reference: f64) -> f64 {
-    if atol == 0.0 { rtol } else { atol / max_abs_reference.abs() + rtol }
 }
 
 /// Largest finite |x| of a tensor; 0 where there is none.

@@ -1,8 +1,8 @@
 //! Ends, cells, validity and ceilings.
 
 use assay_judge::{
-    Ceiling, Cell, CompareOptions, Comparison, EvaluationEnd, JudgeError, Validity, bisect_ceiling,
-    blind_band, is_witness, max_abs_finite, unrefereeable,
+    Ceiling, Cell, CompareOptions, Comparison, EvaluationEnd, JudgeError, TrivialAnswer, TrivialAnswers,
+    Validity, bisect_ceiling, blind_band, is_witness, largest_accepted_error, max_abs_finite, unrefereeable,
 };
 use assay_tensor::Tensor;
 
@@ -147,4 +147,43 @@ fn an_error_of_the_evaluation_ends_the_search() {
         }
     }
     assert_eq!(bisect_ceiling(|_| Err(Failed), 1e-2, 1.0, 10.0, 8), Err(Failed));
+}
+
+#[test]
+fn the_blind_band_is_the_largest_error_that_the_check_accepts() {
+    let options = CompareOptions::default();
+    for (values, atol, rtol) in [
+        (&[0.0254f32, 1e-5, -0.003][..], 1e-2, 1e-2),
+        (&[4.0e-6, 2.5e-6][..], 1e-2, 1e-2),
+        (&[300.0, -1.0][..], 1e-3, 1e-3),
+        (&[0.5, 0.25][..], 1e-4, 0.0),
+    ] {
+        let t = Tensor::from_f32(&[values.len() as u64], values).unwrap();
+        let measured = largest_accepted_error(&t, &t, atol, rtol, &options).unwrap();
+        let stated = blind_band(atol, rtol, max_abs_finite(&t));
+        assert!((measured / stated - 1.0).abs() < 1e-3, "{values:?}: {measured} and {stated}");
+    }
+    let zeros = Tensor::from_f32(&[2], &[0.0, 0.0]).unwrap();
+    assert_eq!(largest_accepted_error(&zeros, &zeros, 1e-2, 1e-2, &options).unwrap(), f64::INFINITY);
+    let (one, two) = (Tensor::from_f32(&[1], &[1.0]).unwrap(), Tensor::from_f32(&[1], &[2.0]).unwrap());
+    assert_eq!(largest_accepted_error(&one, &two, 1e-2, 1e-2, &options).unwrap(), 0.0);
+}
+
+#[test]
+fn answers_that_read_nothing_pass_only_where_every_input_lets_them() {
+    let t = |v: &[f32]| Tensor::from_f32(&[v.len() as u64], v).unwrap();
+    let least = |inputs: &[&[Tensor]]| {
+        let mut answers = TrivialAnswers::default();
+        for outputs in inputs {
+            answers.narrow(outputs.iter(), 1e-2, 1e-2);
+        }
+        answers.least()
+    };
+    assert_eq!(least(&[]), None, "nothing was seen");
+    assert_eq!(least(&[&[t(&[1e-3, -5e-3])]]), Some(TrivialAnswer::Zeros));
+    assert_eq!(least(&[&[t(&[1e-3])], &[t(&[0.5])]]), None, "another input tells them apart");
+    assert_eq!(least(&[&[t(&[1.0, 1.005])], &[t(&[1.01])]]), Some(TrivialAnswer::Constant));
+    assert_eq!(least(&[&[t(&[0.0]), t(&[1.0, 2.0])]]), None, "every output counts");
+    assert_eq!(least(&[&[t(&[0.0, f32::NAN])]]), None);
+    assert_eq!(least(&[&[Tensor::from_i64(&[2], &[0, 1]).unwrap()]]), None, "integers are exact");
 }

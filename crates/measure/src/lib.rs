@@ -20,6 +20,7 @@ mod compare;
 mod cover;
 mod decompose;
 mod error;
+mod graded;
 mod left_out;
 mod matrix;
 mod protocol;
@@ -35,18 +36,22 @@ pub use compare::{AuditComparison, MutantRef, ProtocolChange, Side, compare_audi
 pub use cover::{BestCover, Cover, CoverOptions, best_cover, greedy_cover, minimum_inputs};
 pub use decompose::{DecompositionRow, decompose};
 pub use error::MeasureError;
+pub use graded::{
+    BlindBandRow, BlindCurve, BlindPoint, RefereeRow, StrayRow, blind_bands, blind_curve, referee,
+};
 pub use left_out::{LeftOut, LeftOutRow, left_out};
 pub use matrix::{
     CheckVerdict, CheckerRuns, ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow,
-    Origin, ScaledValue, majority,
+    Origin, REFEREE_TOLERANCES, ReferenceRow, ScaledValue, Unrefereeable, Violations, majority,
 };
 pub use protocol::{
     BUILTIN, CHECKER_FOLDER, CHECKER_SECONDS, MOST_CHECKER_SECONDS, PROTOCOL_FILES, Protocol,
     PublishedDetection, Tolerance, builtin, check_checker, check_recipe_text,
 };
 pub use published::{
-    Published, PublishedBudget, PublishedDecomposition, PublishedFamilies, PublishedFamily,
-    PublishedOfficial, PublishedPipeline, PublishedProtocol, PublishedProtocols, PublishedSuites, published,
+    Published, PublishedBlindBand, PublishedBlindBands, PublishedBudget, PublishedDecomposition,
+    PublishedFamilies, PublishedFamily, PublishedOfficial, PublishedPipeline, PublishedProtocol,
+    PublishedProtocols, PublishedSuites, published,
 };
 pub use score::{
     FAMILIES, FamilyScore, ProblemScore, ProtocolScore, RuleInfo, RuleScore, Scope, family_rank,

@@ -304,6 +304,9 @@ pub struct InputRow {
     /// Runs of correct implementations, for false kills.
     #[serde(default)]
     pub controls: Vec<ControlRun>,
+    /// The reference itself; none in runs before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ReferenceRow>,
 }
 
 impl InputRow {
@@ -318,12 +321,70 @@ impl InputRow {
             official_shape,
             validity: Graded::at(validity_threshold),
             controls: Vec::new(),
+            reference: None,
         }
     }
 
     /// Is it valid at this tolerance? An undecided one has not been shown to be.
     pub fn is_valid(&self, tolerance: Tolerance) -> bool {
         self.validity.rejected_by(tolerance) == Some(false)
+    }
+}
+
+/// Tolerances (atol = rtol) at which it is stated whether a problem can be refereed: the checker paper's official one,
+/// that of KernelBench-Verified, and that of the benchmark's code.
+pub const REFEREE_TOLERANCES: [f64; 3] = [1e-2, 1e-3, 1e-4];
+
+/// How far a float32 reference strays from its own float64 evaluation at one tolerance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Violations {
+    /// atol = rtol.
+    pub tolerance: f64,
+    /// Positions out of tolerance.
+    pub positions: u64,
+}
+
+/// The reference on one input: how large it is, and how far its float32 evaluation strays from float64.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReferenceRow {
+    /// Elements of all outputs.
+    pub elements: u64,
+    /// Largest finite |ref| over all outputs.
+    pub max_abs: f64,
+    /// Threshold of the float32 reference against float64.
+    #[serde(with = "assay_judge::serde_float")]
+    pub error: f64,
+    /// Its largest absolute error.
+    #[serde(with = "assay_judge::serde_float")]
+    pub max_abs_error: f64,
+    /// Violations at each of [`REFEREE_TOLERANCES`].
+    pub violations: Vec<Violations>,
+}
+
+/// Why nothing can be refereed on a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unrefereeable {
+    /// The float32 reference fails its own float64 evaluation at the witness tolerance on an official input.
+    ReferenceStrays,
+    /// A kernel that stores zeros passes on every input that was tried.
+    ZerosPass,
+    /// A kernel that stores one constant passes on every input that was tried.
+    ConstantPasses,
+}
+
+impl Unrefereeable {
+    /// As a clause.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Unrefereeable::ReferenceStrays => {
+                "the float32 reference fails its own float64 evaluation on official inputs"
+            }
+            Unrefereeable::ZerosPass => "a kernel that stores zeros passes on every input tried",
+            Unrefereeable::ConstantPasses => "a kernel that stores one constant passes on every input tried",
+        }
     }
 }
 
@@ -446,9 +507,12 @@ pub struct KillMatrix {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// Fails the float32 reference its own float64 evaluation? Then the problem is reported, not scored.
+    /// Can no kernel be judged on it? Then the problem is reported, not scored.
     #[serde(default)]
     pub unrefereeable: bool,
+    /// Why not, where it cannot; none also in runs before the reason was kept, which knew the float32 reference's alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrefereeable_why: Option<Unrefereeable>,
     /// What the filter took out.
     pub filtered: Filtered,
     /// The distinct mutants.
@@ -531,6 +595,9 @@ impl KillMatrix {
                 f.equivalent,
                 self.mutants.len()
             )));
+        }
+        if self.unrefereeable_why.is_some() && !self.unrefereeable {
+            return Err(self.fault("it says why it is unrefereeable, and that it is not".to_owned()));
         }
         let mut ids = BTreeSet::new();
         for m in &self.mutants {

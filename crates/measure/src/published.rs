@@ -16,6 +16,8 @@ pub struct Published {
     pub families: PublishedFamilies,
     /// Its official check.
     pub official: PublishedOfficial,
+    /// Its blind bands.
+    pub blind_bands: PublishedBlindBands,
     /// Its protocol audit.
     pub protocols: PublishedProtocols,
     /// How much of a protocol's gain is its inputs', and how much its tolerance's.
@@ -97,6 +99,28 @@ pub struct PublishedOfficial {
     pub median_problem_missed_percent: f64,
     /// Distinct mutants that survive, in percent of the distinct.
     pub distinct_surviving_percent: f64,
+}
+
+/// Blind bands at the official tolerance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedBlindBands {
+    /// Where it stands.
+    pub section: String,
+    /// The operator, as in the measured curve.
+    pub operator: String,
+    /// One row a length.
+    pub rows: Vec<PublishedBlindBand>,
+}
+
+/// The blind band at one length of the reduction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedBlindBand {
+    /// Length of the reduction.
+    pub length: u64,
+    /// The largest relative error that is not detected.
+    pub band: f64,
 }
 
 /// The protocol audit.

@@ -8,9 +8,9 @@ use crate::summary::{
 };
 use crate::{
     BUDGET_CURVE, BUDGETS, Half, KillMatrix, MeasureError, Mechanism, Protocol, ProtocolScore, Published,
-    RuleInfo, Scope, Survivor, Tolerance, bootstrap, budget_curve, budget_scores, classify, decompose,
-    distribution, family_scores, half_of, left_out, minimum_inputs, miss_patterns, most_surprising, percent,
-    published, rule_scores, score, survivors,
+    RuleInfo, Scope, Survivor, Tolerance, Unrefereeable, blind_bands, bootstrap, budget_curve, budget_scores,
+    classify, decompose, distribution, family_scores, half_of, left_out, minimum_inputs, miss_patterns,
+    most_surprising, percent, published, referee, rule_scores, score, survivors,
 };
 
 /// The protocol that the checker paper calls the official check.
@@ -152,6 +152,8 @@ pub fn summarise(input: SummaryInput<'_>) -> Result<Summary, MeasureError> {
             &Scope::Paper,
             (official.protocol == OFFICIAL).then_some(&published),
         ),
+        blind_bands: blind_bands(matrices, official.tolerance),
+        referee: referee(matrices, "desk"),
         statistics: statistics(matrices, headline, &minimum, input.resamples, input.seed),
         width: has_width.then(|| width_summary(matrices, input.protocols, &width)),
         caveats,
@@ -333,9 +335,7 @@ fn problem_rows(
             problem: matrix.key(),
             name: matrix.name.clone(),
             status: if scored { "scored" } else { "unrefereeable" }.to_owned(),
-            reason: (!scored).then(|| {
-                "the float32 reference fails its own float64 evaluation on official inputs".to_owned()
-            }),
+            reason: (!scored).then(|| unrefereeable_why(matrix).clause().to_owned()),
             generated: matrix.filtered.generated,
             distinct: matrix.mutants.len() as u64,
             quarantined: count(|m| m.quarantined),
@@ -510,6 +510,12 @@ fn statistics(
     }
 }
 
+/// Why an unrefereeable problem is one.
+fn unrefereeable_why(matrix: &KillMatrix) -> Unrefereeable {
+    // Runs that do not say why knew one reason.
+    matrix.unrefereeable_why.unwrap_or(Unrefereeable::ReferenceStrays)
+}
+
 /// The caveats that [`summarise`] adds to those of its caller.
 pub fn own_caveats(protocols: &[Protocol], matrices: &[KillMatrix]) -> Vec<String> {
     let scores: Vec<ProtocolScore> = protocols.iter().map(|p| score(p, matrices, &Scope::Paper)).collect();
@@ -518,12 +524,12 @@ pub fn own_caveats(protocols: &[Protocol], matrices: &[KillMatrix]) -> Vec<Strin
 
 fn caveats_of(protocols: &[Protocol], scores: &[ProtocolScore], matrices: &[KillMatrix]) -> Vec<String> {
     let mut caveats = Vec::new();
-    let unrefereeable: Vec<String> = matrices.iter().filter(|m| m.unrefereeable).map(|m| m.key()).collect();
-    if !unrefereeable.is_empty() {
-        caveats.push(format!(
-            "not scored, since the float32 reference fails its own float64 evaluation: {}",
-            unrefereeable.join(", ")
-        ));
+    for why in [Unrefereeable::ReferenceStrays, Unrefereeable::ZerosPass, Unrefereeable::ConstantPasses] {
+        let here = matrices.iter().filter(|m| m.unrefereeable && unrefereeable_why(m) == why);
+        let keys: Vec<String> = here.map(KillMatrix::key).collect();
+        if !keys.is_empty() {
+            caveats.push(format!("not scored, since {}: {}", why.clause(), keys.join(", ")));
+        }
     }
     for (protocol, s) in protocols.iter().zip(scores) {
         let chosen = |m: &&KillMatrix| !m.unrefereeable && !protocol.problems.contains_key(&m.key());

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Band, CurveRow, DecompositionRow, Distribution, LeftOut, Mechanism};
+use crate::{Band, BlindBandRow, CurveRow, DecompositionRow, Distribution, LeftOut, Mechanism, RefereeRow};
 
 /// What the run ran on; filled in by the caller.
 pub type Environment = serde_json::Map<String, serde_json::Value>;
@@ -53,6 +53,13 @@ pub struct Summary {
     /// How much of each protocol's gain over `official_protocol` is its inputs', and how much its tolerance's.
     #[serde(default)]
     pub decomposition: Vec<DecompositionRow>,
+    /// The largest relative error that each problem's official inputs let through at the official protocol's tolerance,
+    /// widest first.
+    #[serde(default)]
+    pub blind_bands: Vec<BlindBandRow>,
+    /// Where the float32 reference fails its own float64 evaluation, by tolerance.
+    #[serde(default)]
+    pub referee: Vec<RefereeRow>,
     /// Distributions, bands and minimum inputs.
     pub statistics: Statistics,
     /// The `width` family's own protocols and suites, where it has mutants.

@@ -170,6 +170,7 @@ impl Bundle {
                 number(r.flagged_not_witnessed),
             ])).collect::<Vec<_>>(),
             "not_flagged": number(s.sanitizer.witnessed_and_not_flagged),
+            "blind": crate::bands::context(s),
             "rows": self.problem_rows(),
             "survivors": self.survivors(),
             "rules": rules,

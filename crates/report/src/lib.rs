@@ -11,6 +11,7 @@
 //! What it misses: the Stryker schema has no place for margins, false kills and the state of single evaluations; the
 //! kill matrix in `run.db` stays the truth, and the export carries what does not fit under the key `assay`.
 
+mod bands;
 mod compare;
 mod details;
 pub mod diff;
@@ -28,6 +29,7 @@ use std::collections::BTreeMap;
 use assay_measure::{BUDGETS, KillMatrix, Protocol, Summary};
 use serde::Serialize;
 
+pub use bands::svg as blind_band_svg;
 pub use compare::comparison;
 pub use error::ReportError;
 pub use suites::SuiteSet;

@@ -143,7 +143,7 @@ fn pipeline(s: &Summary) -> Vec<String> {
     ];
     for (status, what) in [
         ("baseline_failed", "left out, the baseline fails its reference"),
-        ("unrefereeable", "not scored, float32 fails its own float64 evaluation"),
+        ("unrefereeable", "not scored, no kernel can be judged there"),
     ] {
         let which: Vec<String> = s
             .problems

@@ -25,6 +25,13 @@ impl Bundle {
             }
             out.push_str(&curve(&self.summary, width));
         }
+        let bands = crate::bands::tables(&self.summary, width);
+        if !bands.is_empty() {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(&bands);
+        }
         if self.summary.sanitizer_families.iter().any(|r| r.witnessed > 0) {
             if !out.is_empty() {
                 out.push('\n');

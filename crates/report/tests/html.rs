@@ -27,6 +27,9 @@ fn the_page_holds_everything_it_should() {
         "Worst: <b>1&#x2f;4 matrix_vector</b>",
         "int i = blockIdx.y * blockDim.x",
         "Desk extents",
+        "zeros pass above this line",
+        "1e-4</td><td>desk</td>",
+        "(9 of 4,096 positions, off by up to 0.74)",
         "13.5",
     ] {
         assert!(html.contains(want), "`{want}` is missing");
@@ -77,4 +80,20 @@ fn a_run_with_nothing_to_show_has_a_page_too() {
     assert!(!html.contains("most surprising survivors"));
     assert!(b.page(80).starts_with("No protocol was scored.\n") && b.details(80).is_empty());
     assert!(b.stryker()["files"].as_object().unwrap().is_empty());
+}
+
+#[test]
+fn the_plot_in_the_documents_is_the_measured_curves() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results/blind-band.svg");
+    let curve = assay_measure::blind_curve().unwrap();
+    let mut plot = assay_report::blind_band_svg(&curve, &assay_measure::published().unwrap(), true);
+    plot.push('\n');
+    if std::env::var_os("ASSAY_BLESS").is_some() {
+        std::fs::write(&file, &plot).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap_or_default(), plot, "ASSAY_BLESS=1 accepts");
+    // Every point has its mark, and each published one its ring.
+    let marks = plot.matches("<circle").count();
+    assert_eq!(marks, curve.points.len() + 2);
+    assert!(!plot.contains("NaN") && !plot.contains("inf"));
 }

@@ -1,7 +1,9 @@
 //! What protocols say of known faults, and what only the sanitizer sees.
 
-use assay_campaign::{ProtocolVerdict, judge_source};
+use assay_campaign::{ProtocolVerdict, inputs, judge_source};
+use assay_measure::{InputRow, Origin, Tolerance};
 use assay_mutate::mutants_in;
+use assay_problems::Recipe;
 use serde_json::Value;
 
 use crate::support::{assay, audited, compiler, database, fixture, problem, repository};
@@ -188,4 +190,66 @@ fn a_source_that_does_not_compile_is_an_error_with_its_line() {
     let source = std::fs::read_to_string(fixture("bad/no_compile/kernel.cu")).unwrap();
     let e = judge_source(&p, &source, compiler(), 1).unwrap_err().to_string();
     assert!(e.contains("biass") && e.contains("line 8"), "{e}");
+}
+
+#[test]
+fn a_sign_mixed_sum_over_4096_terms_at_300_is_invalid_and_a_larger_same_sign_one_is_valid() {
+    // A product over 4096 terms; `prepare` is what an audit makes its inputs with.
+    let p = problem("problems/level1/6_matmul_large_k");
+    let variance = |recipe: &str| {
+        let recipe: Recipe = recipe.parse().unwrap_or_else(|e| panic!("{recipe}: {e}"));
+        let input = inputs::prepare(&p, &recipe, Origin::Targeted, true).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(input.dims["K"], 4096);
+        InputRow::new(input.text, input.origin, input.variance)
+    };
+    let valid = |recipe: &str| variance(recipe).is_valid(Tolerance::PAPER);
+    // 65,536 sums: among fewer, none may cancel far enough.
+    for seed in 0..2 {
+        let at = |kind: &str| format!("{kind}@K=4096,M=256,N=256#{seed}");
+        assert!(valid(&at("normal(1)")), "small and sign-mixed");
+        assert!(!valid(&at("normal(1)*300")), "sums cancel, their rounding does not");
+        // Each over ten times as large, so products over a hundred times; nothing cancels.
+        assert!(valid(&at("samesign(1)*6000")));
+    }
+}
+
+#[test]
+fn problems_that_nobody_can_referee_are_found_reported_and_not_scored() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let summary = audited("unrefereeable", &run, &[]);
+    let p = &summary["pipeline"];
+    assert_eq!((&p["problems"], &p["unrefereeable"], &p["witnessed"]), (&2.into(), &2.into(), &0.into()));
+    for row in summary["protocols"].as_array().unwrap() {
+        assert_eq!((&row["witnessed"], &row["correct_runs"]), (&0.into(), &0.into()), "{row}");
+    }
+    let of = |problem: &str| {
+        let rows = summary["problems"].as_array().unwrap();
+        rows.iter().find(|r| r["problem"] == problem).unwrap_or_else(|| panic!("no {problem}"))
+    };
+    for (problem, reason) in
+        [("9/11", "fails its own float64 evaluation"), ("9/12", "stores zeros passes on every input")]
+    {
+        let row = of(problem);
+        assert_eq!(row["status"], "unrefereeable");
+        assert!(row["reason"].as_str().unwrap().contains(reason), "{row}");
+        assert!(row["distinct"].as_u64() > Some(0), "its mutants are reported: {row}");
+    }
+    // Per tolerance and extents, with the positions at which float32 leaves its own float64 evaluation.
+    let mut before = 0;
+    for (row, tolerance) in summary["referee"].as_array().unwrap().iter().zip([1e-2, 1e-3, 1e-4]) {
+        assert_eq!((&row["tolerance"], &row["extents"]), (&tolerance.into(), &"desk".into()));
+        let strays = row["strays"].as_array().unwrap();
+        assert_eq!(strays.len(), 1, "{row}");
+        assert_eq!((&strays[0]["problem"], &strays[0]["elements"]), (&"9/11".into(), &384.into()));
+        let violations = strays[0]["violations"].as_u64().unwrap();
+        assert!(violations > before && violations <= 384, "a tighter tolerance sees more: {row}");
+        before = violations;
+    }
+    let bands = summary["blind_bands"].as_array().unwrap();
+    assert_eq!((&bands[0]["problem"], &bands[0]["zeros_pass"]), (&"9/12".into(), &true.into()));
+    let page = assay(&["report", run.to_str().unwrap()]).exits(0).stdout;
+    for part in ["no kernel can be judged", "Blind bands", "9/11", "9/12", "1e-3"] {
+        assert!(page.contains(part), "no `{part}` in\n{page}");
+    }
 }

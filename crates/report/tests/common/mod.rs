@@ -3,7 +3,8 @@
 use assay_judge::EvaluationEnd::{Exhausted, Fault, Mismatch, NonFinite, Pass, Unsupported};
 use assay_measure::{
     ControlRun, FailedBaseline, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow, Origin,
-    RuleInfo, Summary, SummaryInput, Timing, builtin, summarise,
+    REFEREE_TOLERANCES, ReferenceRow, RuleInfo, Summary, SummaryInput, Timing, Unrefereeable, Violations,
+    builtin, summarise,
 };
 use assay_report::{Bundle, MutantRecord, SourceFile};
 
@@ -148,11 +149,20 @@ pub fn run() -> (Bundle, Vec<KillMatrix>) {
         let key = format!("level{level}/{id}_{name}");
         let mut m = KillMatrix::new(level, id, name);
         m.unrefereeable = name == "cumsum";
+        m.unrefereeable_why = m.unrefereeable.then_some(Unrefereeable::ReferenceStrays);
         m.inputs = RECIPES.iter().map(|r| InputRow::new(*r, origin(r), 1e-6)).collect();
         m.inputs[11].validity = Graded::at(2e-2 * f64::from(u32::try_from(at % 3 / 2).unwrap()));
         for (i, input) in m.inputs.iter_mut().enumerate() {
             let t = if i == 8 && at % 4 == 0 { 3e-2 } else { 1e-6 };
             let end = if t > 1e-2 { Mismatch } else { Pass };
+            let max_abs = [4e-6, 0.02, 0.5, 3.0, 40.0][at % 5];
+            let violations = REFEREE_TOLERANCES
+                .iter()
+                .map(|&t| Violations { tolerance: t, positions: if m.unrefereeable { 9 } else { 0 } })
+                .collect();
+            let error = if m.unrefereeable { 0.74 } else { 1e-6 };
+            input.reference =
+                Some(ReferenceRow { elements: 4096, max_abs, error, max_abs_error: error, violations });
             input.controls =
                 vec![ControlRun { control: "held-out:reversed".into(), end, official: Graded::at(t) }];
         }
@@ -289,6 +299,12 @@ pub fn hostile() -> Bundle {
     if let Some(w) = &mut b.summary.worst_problem {
         w.why = evil.into();
         w.name = evil.into();
+    }
+    for r in &mut b.summary.blind_bands {
+        r.name = evil.into();
+    }
+    for r in b.summary.referee.iter_mut().flat_map(|r| &mut r.strays) {
+        r.problem = evil.into();
     }
     for v in &mut b.summary.survivors {
         v.name = evil.into();
