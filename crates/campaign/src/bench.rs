@@ -14,7 +14,7 @@ use crate::audit::Context;
 use crate::execute::{End, Mode, Run};
 use crate::filter::Version;
 use crate::harness::Harness;
-use crate::inputs::{self, Input};
+use crate::inputs::{self, Input, Tensors};
 use crate::store::{EvaluationKey, EvaluationRow};
 
 /// A mutant may execute this many times the baseline's warp instructions on the same input, and 100,000 more.
@@ -125,6 +125,7 @@ impl Bench<'_> {
             at: 0,
             instructions: run.instructions,
             note: String::new(),
+            digest: None,
         };
         let end = match &run.end {
             End::Fault(what) => {
@@ -140,6 +141,7 @@ impl Bench<'_> {
                 EvaluationEnd::Unsupported
             }
             End::Outputs(out) => {
+                row.digest = Some(digest(self.problem, out));
                 let official = inputs::worst(self.problem, out, &input.official, false);
                 let truth = inputs::worst(self.problem, out, &input.truth, true);
                 match (official, truth) {
@@ -175,6 +177,12 @@ impl Bench<'_> {
         let run = self.harness.run(version, input, &mode, None);
         Ok(cell(&self.judge(input, &run, false)))
     }
+}
+
+/// XXH64 of the outputs' bytes in the problem's order.
+fn digest(problem: &Problem, out: &Tensors) -> u64 {
+    let all = problem.outputs.iter().filter_map(|name| out.get(name));
+    all.fold(0, |seed, t| twox_hash::XxHash64::oneshot(seed, &t.data))
 }
 
 /// The name of the shape at which an input stands, among the shapes of [`Shapes`].

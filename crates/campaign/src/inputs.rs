@@ -39,8 +39,11 @@ pub struct Input {
     pub variance: f64,
     /// Thresholds of the held-out float32 evaluations against the float32 reference, by name.
     pub controls: Vec<(String, f64)>,
-    /// The reference itself: its size, and where its float32 evaluation strays from float64.
-    pub reference: ReferenceRow,
+    /// The reference itself: its size, and where its float32 evaluation strays from float64; none of an input that was
+    /// never made whole.
+    pub reference: Option<ReferenceRow>,
+    /// Digest of the original's outputs (see [`EvaluationRow::digest`]), once its baseline has run.
+    pub baseline: Option<u64>,
     /// How the reference's chain of plain kernels was judged, where it was run.
     pub plain: Option<EvaluationRow>,
 }
@@ -112,13 +115,34 @@ pub fn make(
         truth,
         reference_error,
         variance: reference_error,
-        reference,
+        reference: Some(reference),
         controls: Vec::new(),
+        baseline: None,
         plain: None,
     })
 }
 
 impl Input {
+    /// A searched input whose tensors no memory holds: its recipe, place and validity alone.
+    pub(crate) fn unmade(recipe: Recipe, dims: BTreeMap<String, u64>, variance: f64) -> Input {
+        Input {
+            text: recipe.to_string(),
+            recipe,
+            origin: Origin::Searched { mutant: String::new() },
+            targeted: false,
+            dims,
+            tensors: Tensors::new(),
+            official: Tensors::new(),
+            truth: Tensors::new(),
+            reference_error: variance,
+            variance,
+            reference: None,
+            controls: Vec::new(),
+            baseline: None,
+            plain: None,
+        }
+    }
+
     /// Outputs of a float32 evaluation in another way.
     ///
     /// # Errors

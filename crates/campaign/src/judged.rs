@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use assay_judge::EvaluationEnd;
-use assay_measure::{MatrixCell, Origin, Tolerance, majority};
+use assay_measure::{MatrixCell, Origin, Tolerance, Unwitnessed, majority};
 use assay_problems::Recipe;
 use assay_simt::FindingKind;
 use rayon::prelude::*;
@@ -45,12 +45,113 @@ pub(crate) struct Judged {
     /// Shapes (by name) at which the result may depend on the schedule.
     pub(crate) hazards: Vec<String>,
     pub(crate) found_by_search: Option<usize>,
+    /// What the inputs tried showed.
+    pub(crate) trace: Trace,
+}
+
+/// What a mutant's evaluations under `hardware` showed, over the inputs tried.
+#[derive(Clone, Default)]
+pub(crate) struct Trace {
+    /// Valid inputs on which it ended with a verdict.
+    valid: u64,
+    /// Inputs tried.
+    tried: u64,
+    /// Inputs on which every seed gave the original's bits.
+    same: u64,
+    /// Largest threshold on a valid input, of the smaller one against the two references.
+    worst: f64,
+    /// Largest threshold on a valid input, of the larger one.
+    worst_of_one: f64,
+    /// The first input that is not valid on which it fails.
+    invalid: Option<String>,
+    /// The first valid input on which it fails once.
+    once: Option<String>,
+}
+
+impl Trace {
+    pub(crate) fn take(&mut self, rows: &[EvaluationRow], c: &MatrixCell, input: &Input) {
+        self.tried += 1;
+        self.same += u64::from(input.baseline.is_some() && rows.iter().all(|r| r.digest == input.baseline));
+        let valid = input.variance <= assay_judge::PAPER_TOLERANCE;
+        if wrong(c) {
+            let first = if valid { &mut self.once } else { &mut self.invalid };
+            first.get_or_insert_with(|| input.text.clone());
+        }
+        if valid && c.end.is_decided() {
+            self.valid += 1;
+            let (a, b) = (c.official.threshold, c.truth.threshold);
+            self.worst = self.worst.max(a.min(b));
+            self.worst_of_one = self.worst_of_one.max(a.max(b));
+        }
+    }
+
+    /// Takes in what a search tried beside.
+    fn join(&mut self, other: Trace) {
+        self.tried += other.tried;
+        self.valid += other.valid;
+        self.same += other.same;
+        self.worst = self.worst.max(other.worst);
+        self.worst_of_one = self.worst_of_one.max(other.worst_of_one);
+        self.invalid = self.invalid.take().or(other.invalid);
+        self.once = self.once.take().or(other.once);
+    }
 }
 
 impl Judged {
     /// Schedule seeds whose majority makes a cell on this input.
     pub(crate) fn seeds(&self, input: &Input) -> u64 {
         if self.hazards.contains(&shape_name(&input.dims)) { SEEDS } else { 1 }
+    }
+
+    /// Why it has no witness.
+    pub(crate) fn unwitnessed(&self) -> Option<Unwitnessed> {
+        let t = &self.trace;
+        Some(if self.quarantined.is_some() {
+            Unwitnessed::Quarantined
+        } else if self.witness.is_some() {
+            return None;
+        } else if self.schedule_witness.is_some() {
+            Unwitnessed::ScheduleOnly
+        } else if t.once.is_some() {
+            Unwitnessed::OneSeed
+        } else if t.invalid.is_some() {
+            Unwitnessed::InvalidInputs
+        } else if t.worst_of_one > assay_judge::PAPER_TOLERANCE {
+            Unwitnessed::OneReference
+        } else if t.same < t.tried {
+            Unwitnessed::WithinTolerance
+        } else if self.findings.is_empty() {
+            Unwitnessed::Identical
+        } else {
+            Unwitnessed::SanitizerOnly
+        })
+    }
+
+    /// Why it has no witness, in words with the figures.
+    pub(crate) fn explanation(&self) -> Option<String> {
+        let why = self.unwitnessed()?;
+        let t = &self.trace;
+        let text = |o: &Option<String>| o.clone().unwrap_or_default();
+        let mut words = why.phrase().to_owned();
+        match why {
+            Unwitnessed::Quarantined => return self.quarantined.clone(),
+            Unwitnessed::ScheduleOnly => words += &format!(": `{}`", text(&self.schedule_witness)),
+            Unwitnessed::OneSeed => words += &format!(": `{}`", text(&t.once)),
+            Unwitnessed::InvalidInputs => words += &format!(": `{}`", text(&t.invalid)),
+            Unwitnessed::OneReference => {
+                words += &format!(": {:.1e} against one, {:.1e} against both", t.worst_of_one, t.worst);
+            }
+            Unwitnessed::WithinTolerance => {
+                words += &format!(": at most {:.1e} on {} valid inputs", t.worst_of_one, t.valid);
+            }
+            Unwitnessed::SanitizerOnly | Unwitnessed::Identical => {
+                words += &format!(" ({} inputs)", t.tried);
+            }
+        }
+        if !self.findings.is_empty() {
+            words += &format!("; the sanitizer reports {}", self.findings.join(", "));
+        }
+        Some(words)
     }
 
     /// Takes in the kinds that a run with detectors reported at a shape; `flag` where they are the sanitizer's verdict.
@@ -94,7 +195,8 @@ impl Bench<'_> {
             self.look(id, version, input, &mut judged, &mut fresh)?;
         }
         for (k, input) in inputs.iter().enumerate() {
-            judged.cells[k] = Some(self.cell_of(id, version, input, &judged, &mut fresh)?);
+            let cell = self.cell_of(id, version, input, &mut judged, &mut fresh)?;
+            judged.cells[k] = Some(cell);
         }
         for (k, input) in inputs.iter().enumerate() {
             if judged.cells[k].as_ref().is_some_and(|c| kills(c, input))
@@ -137,13 +239,17 @@ impl Bench<'_> {
         id: &str,
         version: &Version,
         input: &Input,
-        judged: &Judged,
+        judged: &mut Judged,
         fresh: &mut Vec<(EvaluationKey, EvaluationRow)>,
     ) -> Result<MatrixCell, CampaignError> {
-        let cells = (0..judged.seeds(input))
-            .map(|s| self.evaluation(id, version, input, Way::Hardware(s), fresh).map(|r| cell(&r)))
+        let rows = (0..judged.seeds(input))
+            .map(|s| self.evaluation(id, version, input, Way::Hardware(s), fresh))
             .collect::<Result<Vec<_>, _>>()?;
-        majority(&cells).ok_or_else(|| CampaignError::Internal("a cell without evaluations".into()))
+        let cells: Vec<MatrixCell> = rows.iter().map(cell).collect();
+        let made =
+            majority(&cells).ok_or_else(|| CampaignError::Internal("a cell without evaluations".into()))?;
+        judged.trace.take(&rows, &made, input);
+        Ok(made)
     }
 
     /// Does the mutant fail under a second noise seed too?
@@ -233,19 +339,25 @@ impl Bench<'_> {
         self.context.progress.stage(&format!("{}: searched inputs", self.key), recipes.len() as u64);
         let extra = self.searchable(original, recipes)?;
         self.context.progress.stage(&format!("{}: search", self.key), open.len() as u64);
-        let found: Vec<(usize, Option<usize>, Vec<String>)> = open
+        let found: Vec<(usize, Option<usize>, Vec<String>, Trace)> = open
             .par_iter()
             .map(|&m| {
                 let mut fresh = Vec::new();
                 let mut findings = Vec::new();
-                let Some(version) = &distinct[m].version else { return Ok((m, None, findings)) };
+                let mut trace = Trace::default();
+                let Some(version) = &distinct[m].version else { return Ok((m, None, findings, trace)) };
                 let id = &distinct[m].mutant.id;
                 let mut witness = None;
+                let mut look = Judged { hazards: judged[m].hazards.clone(), ..Judged::default() };
+                let mut looked: Vec<&BTreeMap<String, u64>> = inputs.iter().map(|i| &i.dims).collect();
                 for (k, input) in extra.iter().enumerate() {
-                    let mut look = Judged { hazards: judged[m].hazards.clone(), ..Judged::default() };
-                    self.look(id, version, input, &mut look, &mut fresh)?;
-                    findings.extend(look.findings.iter().cloned());
-                    let c = self.cell_of(id, version, input, &look, &mut fresh)?;
+                    if !looked.contains(&&input.dims) {
+                        looked.push(&input.dims);
+                        self.look(id, version, input, &mut look, &mut fresh)?;
+                        findings.append(&mut look.findings);
+                    }
+                    let c = self.cell_of(id, version, input, &mut look, &mut fresh)?;
+                    trace.join(std::mem::take(&mut look.trace));
                     if kills(&c, input) && self.confirm(id, version, input, &look, &mut fresh)? {
                         witness = Some(k);
                         break;
@@ -253,11 +365,12 @@ impl Bench<'_> {
                 }
                 self.context.store.put_evaluations(&self.key, &fresh)?;
                 self.context.progress.step(1);
-                Ok((m, witness, findings))
+                Ok((m, witness, findings, trace))
             })
             .collect::<Result<_, CampaignError>>()?;
         let mut used: BTreeMap<usize, String> = BTreeMap::new();
-        for (m, witness, findings) in found {
+        for (m, witness, findings, trace) in found {
+            judged[m].trace.join(trace);
             judged[m].findings.extend(findings);
             judged[m].findings.sort_unstable();
             judged[m].findings.dedup();
@@ -286,7 +399,7 @@ impl Bench<'_> {
                     let id = &c.mutant.id;
                     let mut look = Judged::default();
                     self.look(id, version, &input, &mut look, &mut fresh)?;
-                    let made = self.cell_of(id, version, &input, &look, &mut fresh)?;
+                    let made = self.cell_of(id, version, &input, &mut look, &mut fresh)?;
                     self.context.store.put_evaluations(&self.key, &fresh)?;
                     Ok(Some(made))
                 })
@@ -302,7 +415,10 @@ impl Bench<'_> {
 
 /// Wrong against both references at the paper's tolerance, on an input valid there.
 fn kills(c: &MatrixCell, input: &Input) -> bool {
-    input.variance <= assay_judge::PAPER_TOLERANCE
-        && c.rejected_by(Tolerance::PAPER) == Some(true)
-        && c.wrong_in_truth(Tolerance::PAPER) == Some(true)
+    input.variance <= assay_judge::PAPER_TOLERANCE && wrong(c)
+}
+
+/// Wrong against both references at the paper's tolerance.
+pub(crate) fn wrong(c: &MatrixCell) -> bool {
+    c.rejected_by(Tolerance::PAPER) == Some(true) && c.wrong_in_truth(Tolerance::PAPER) == Some(true)
 }

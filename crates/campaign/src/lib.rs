@@ -15,6 +15,7 @@ pub mod execute;
 mod external;
 pub mod filter;
 pub mod harness;
+mod huge;
 pub mod inputs;
 mod judged;
 mod plain;

@@ -248,8 +248,7 @@ const SOURCES: &str = "SELECT problem, path, text FROM sources";
 
 /// The order is the primary key's, so SQLite sorts nothing.
 pub(crate) const EVALUATIONS: &str =
-    "SELECT mutant, recipe, schedule, seed, end, official, truth, max_abs, max_rel, at, instructions, note
-     FROM evaluations WHERE problem = ?1 ORDER BY mutant, recipe, schedule, seed";
+    "SELECT * FROM evaluations WHERE problem = ?1 ORDER BY mutant, recipe, schedule, seed";
 
 fn mutant(r: &Row<'_>) -> rusqlite::Result<(String, MutantRow)> {
     let row = MutantRow {
@@ -274,22 +273,28 @@ fn source(r: &Row<'_>) -> rusqlite::Result<SourceRow> {
 /// A row of [`EVALUATIONS`].
 pub(crate) fn evaluation(r: &Row<'_>) -> rusqlite::Result<(EvaluationKey, EvaluationRow)> {
     let key = EvaluationKey {
-        mutant: r.get(0)?,
-        recipe: r.get(1)?,
-        schedule: r.get(2)?,
-        seed: r.get::<_, i64>(3)?.cast_unsigned(),
+        mutant: r.get("mutant")?,
+        recipe: r.get("recipe")?,
+        schedule: r.get("schedule")?,
+        seed: r.get::<_, i64>("seed")?.cast_unsigned(),
     };
     // SQLite stores a NaN as NULL; infinities survive.
-    let float = |i: usize| -> rusqlite::Result<f64> { Ok(r.get::<_, Option<f64>>(i)?.unwrap_or(f64::NAN)) };
+    let float = |n: &str| -> rusqlite::Result<f64> { Ok(r.get::<_, Option<f64>>(n)?.unwrap_or(f64::NAN)) };
+    let digest = match r.get::<_, Option<i64>>("digest") {
+        // Databases before version 3 have none.
+        Err(rusqlite::Error::InvalidColumnName(_)) => None,
+        read => read?.map(i64::cast_unsigned),
+    };
     let row = EvaluationRow {
-        end: r.get(4)?,
-        official: float(5)?,
-        truth: float(6)?,
-        max_abs: float(7)?,
-        max_rel: float(8)?,
-        at: r.get::<_, i64>(9)?.cast_unsigned(),
-        instructions: r.get::<_, i64>(10)?.cast_unsigned(),
-        note: r.get(11)?,
+        end: r.get("end")?,
+        official: float("official")?,
+        truth: float("truth")?,
+        max_abs: float("max_abs")?,
+        max_rel: float("max_rel")?,
+        at: r.get::<_, i64>("at")?.cast_unsigned(),
+        instructions: r.get::<_, i64>("instructions")?.cast_unsigned(),
+        note: r.get("note")?,
+        digest,
     };
     Ok((key, row))
 }

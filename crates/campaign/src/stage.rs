@@ -19,13 +19,14 @@ use crate::audit::Context;
 use crate::bench::{Bench, Way, cell, shape_name};
 use crate::filter::{self, Candidate, Shapes, Sorted, Version};
 use crate::harness::Harness;
+use crate::huge::{self, Huge};
 use crate::inputs::{self, Input};
 use crate::judged::Judged;
 use crate::plain::PLAIN;
 use crate::store::{EvaluationRow, MutantRow};
 
 /// Inputs tried for each mutant that the matrix leaves without a witness.
-pub const SEARCH_BUDGET: usize = 12;
+pub const SEARCH_BUDGET: usize = 24;
 
 /// What a problem gave.
 pub enum Outcome {
@@ -48,9 +49,29 @@ pub(crate) struct Prepared<'a> {
     search: Vec<Recipe>,
     pub(crate) shapes: Shapes,
     original: Version,
+    huge: Option<Huge>,
 }
 
 impl Prepared<'_> {
+    /// Looks for extents beyond 2^32 elements on which width faults can be judged, and adds them to the shapes.
+    fn enlarge(&mut self, compiler: &Compiler) -> Result<(), CampaignError> {
+        let problem = self.bench.problem;
+        let Some(exe) = &self.original.exe else { return Ok(()) };
+        self.bench.context.progress.stage(&format!("{}: beyond 2^32 elements", self.bench.key), 0);
+        let Some(huge) = huge::choose(problem, exe, self.bench.context.seed) else { return Ok(()) };
+        let name = shape_name(&huge.dims);
+        if self.shapes.iter().all(|(n, _)| *n != name) {
+            self.shapes.push((name, huge.dims.clone()));
+            let options = &self.bench.context.compile_options;
+            let file = problem.kernel_file.display().to_string();
+            // A version's identity is over its launches at all shapes.
+            self.original =
+                filter::compiled(problem, compiler, options, &file, &problem.kernel_source, &self.shapes)?;
+        }
+        self.huge = Some(huge);
+        Ok(())
+    }
+
     /// The baseline on every input; what is wrong with it, if anything is.
     pub(crate) fn gate(&mut self) -> Result<Option<String>, CampaignError> {
         self.bench.context.progress.stage(&format!("{}: baseline", self.bench.key), self.inputs.len() as u64);
@@ -111,7 +132,7 @@ pub(crate) fn prepare<'a>(
         instructions: Mutex::default(),
         executed: AtomicU64::new(0),
     };
-    Ok(Prepared { bench, inputs, search, shapes, original })
+    Ok(Prepared { bench, inputs, search, shapes, original, huge: None })
 }
 
 /// The baseline on every input; what is wrong with it, if anything is.
@@ -141,11 +162,14 @@ pub fn measure(
         return Ok(Outcome::BaselineFailed(what));
     }
     prepared.bench.run_plain(plain, &mut prepared.inputs)?;
-    let Prepared { bench, mut inputs, search, shapes, original } = prepared;
     let progress = context.progress;
-
     let mutants = assay_mutate::mutants_in(&problem.kernel_source, &mutant_file(problem))
         .map_err(|e| CampaignError::Input(format!("{}: {e}", problem.kernel_file.display())))?;
+    if mutants.iter().any(|m| m.family == assay_mutate::Family::Width) {
+        prepared.enlarge(compiler)?;
+    }
+    let Prepared { bench, mut inputs, search, shapes, original, huge } = prepared;
+
     progress.stage(&format!("{}: compile", bench.key), mutants.len() as u64);
     let started = std::time::Instant::now();
     let compiled = mutants.len() as u64;
@@ -172,6 +196,9 @@ pub fn measure(
         .collect::<Result<_, CampaignError>>()?;
 
     bench.search(&original, &distinct, &mut judged, &mut inputs, &search)?;
+    if let Some(huge) = &huge {
+        bench.search_huge(huge, &distinct, &mut judged, &mut inputs)?;
+    }
     bench.store_mutants(&candidates, &distinct, &judged)?;
     context.store.put_source(&bench.key, "kernel.cu", &problem.kernel_source)?;
     for i in &inputs {
@@ -241,6 +268,7 @@ impl Bench<'_> {
                 return Ok(Some(format!("{place}: the sanitizer reports {}", clean.note)));
             }
             input.variance = input.variance.max(row.official);
+            input.baseline = row.digest;
         }
         Ok(None)
     }
@@ -263,6 +291,11 @@ impl Bench<'_> {
             .zip(judged)
             .filter_map(|(c, j)| j.quarantined.as_deref().map(|why| (c.mutant.id.as_str(), why)))
             .collect();
+        let unwitnessed: HashMap<&str, String> = distinct
+            .iter()
+            .zip(judged)
+            .filter_map(|(c, j)| j.explanation().map(|why| (c.mutant.id.as_str(), why)))
+            .collect();
         let rows: Vec<MutantRow> = candidates
             .iter()
             .map(|c| {
@@ -271,9 +304,10 @@ impl Bench<'_> {
                     Sorted::Duplicate(of) => ("duplicate", of.as_str()),
                     Sorted::Equivalent(why) => ("equivalent", why.as_str()),
                     Sorted::Distinct | Sorted::Quarantined(_) => {
-                        match quarantined.get(c.mutant.id.as_str()) {
-                            Some(why) => ("quarantined", *why),
-                            None => ("distinct", ""),
+                        match (quarantined.get(c.mutant.id.as_str()), unwitnessed.get(c.mutant.id.as_str())) {
+                            (Some(why), _) => ("quarantined", *why),
+                            (None, Some(why)) => ("distinct", why.as_str()),
+                            (None, None) => ("distinct", ""),
                         }
                     }
                 };
@@ -333,7 +367,7 @@ impl Bench<'_> {
                         ControlRun { control: PLAIN.to_owned(), end, official }
                     }))
                     .collect(),
-                reference: Some(i.reference.clone()),
+                reference: i.reference.clone(),
                 ..InputRow::new(i.text.clone(), i.origin.clone(), i.variance)
             })
             .collect();
@@ -351,6 +385,7 @@ impl Bench<'_> {
                 schedule_witnessed: j.witness.is_none() && j.schedule_witness.is_some(),
                 quarantined: j.quarantined.is_some(),
                 flagged: !j.findings.is_empty(),
+                unwitnessed: j.unwitnessed(),
             })
             .collect();
         for (row, j) in judged.into_iter().enumerate() {

@@ -15,9 +15,10 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::CampaignError;
 
-/// The version of the tables. A database of version 1, which lacks the verdicts of external checkers, is read as it is
+/// The version of the tables. A database of version 1, which lacks the verdicts of external checkers, or 2, which lacks
+/// the digests of outputs, is read as it is
 /// and migrated when it is resumed; one of any other version is refused.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// The oldest version that is read and can be migrated.
 const OLDEST_VERSION: i64 = 1;
@@ -45,6 +46,9 @@ pub struct EvaluationRow {
     pub instructions: u64,
     /// What the device saw, in words; empty where it saw nothing.
     pub note: String,
+    /// XXH64 of the outputs' bytes, one output after the other: equal where two versions give the same bits. None
+    /// without output, and in rows of databases before version 3.
+    pub digest: Option<u64>,
 }
 
 impl EvaluationRow {
@@ -100,7 +104,8 @@ pub struct MutantRow {
     pub diff: String,
     /// `distinct`, `noncompiling`, `duplicate`, `equivalent` or `quarantined`.
     pub status: String,
-    /// Why it has that status: the compiler's first error, the id that it repeats, …
+    /// Why it has that status: the compiler's first error, the id that it repeats, …; of a distinct mutant without a
+    /// witness, why none was found.
     pub reason: String,
     /// Identity of the compiled image with its launcher; empty where nothing was compiled.
     pub identity: String,
@@ -228,10 +233,18 @@ impl Store {
             .map_err(|_| CampaignError::Internal("the store's lock is poisoned".into()))?;
         check_version(&connection, &self.database())?;
         drop(connection);
-        // From version 1 to 2; on a database of version 2 it changes nothing.
+        // From versions 1 and 2; on a database of version 3 it changes nothing.
         self.with(|c| {
             let t = c.transaction()?;
             t.execute_batch(CHECKS)?;
+            let digests: i64 = t.query_row(
+                "SELECT count(*) FROM pragma_table_info('evaluations') WHERE name = 'digest'",
+                [],
+                |r| r.get(0),
+            )?;
+            if digests == 0 {
+                t.execute_batch(DIGESTS)?;
+            }
             t.execute(
                 "UPDATE meta SET value = ?1 WHERE key = 'schema_version' AND value <> ?1",
                 params![SCHEMA_VERSION.to_string()],
@@ -326,7 +339,7 @@ impl Store {
             let t = c.transaction()?;
             {
                 let mut q = t.prepare_cached(
-                    "INSERT OR REPLACE INTO evaluations VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
+                    "INSERT OR REPLACE INTO evaluations VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
                 )?;
                 for (k, r) in rows {
                     q.execute(params![
@@ -342,7 +355,8 @@ impl Store {
                         r.max_rel,
                         r.at.cast_signed(),
                         r.instructions.cast_signed(),
-                        r.note
+                        r.note,
+                        r.digest.map(u64::cast_signed)
                     ])?;
                 }
             }
@@ -549,6 +563,9 @@ pub(crate) fn sql(database: &Path, e: &rusqlite::Error) -> CampaignError {
     }
 }
 
+/// What version 3 added.
+const DIGESTS: &str = "ALTER TABLE evaluations ADD COLUMN digest INTEGER;";
+
 /// What version 2 added.
 const CHECKS: &str = "
 CREATE TABLE IF NOT EXISTS checks (
@@ -575,7 +592,7 @@ CREATE TABLE controls (
 CREATE TABLE evaluations (
   problem TEXT NOT NULL, mutant TEXT NOT NULL, recipe TEXT NOT NULL, schedule TEXT NOT NULL, seed INTEGER NOT NULL,
   end TEXT NOT NULL, official REAL, truth REAL, max_abs REAL, max_rel REAL, at INTEGER NOT NULL,
-  instructions INTEGER NOT NULL, note TEXT NOT NULL,
+  instructions INTEGER NOT NULL, note TEXT NOT NULL, digest INTEGER,
   PRIMARY KEY (problem, mutant, recipe, schedule, seed)) WITHOUT ROWID;
 ";
 
@@ -593,6 +610,7 @@ mod tests {
             at: 3,
             instructions: 9,
             note: String::new(),
+            digest: Some(u64::MAX - 1),
         }
     }
 
@@ -660,12 +678,21 @@ mod tests {
         fs::create_dir(&run).unwrap();
         {
             let c = Connection::open(run.join("run.db")).unwrap();
-            c.execute_batch(SCHEMA).unwrap();
+            c.execute_batch(&SCHEMA.replace(" digest INTEGER,", "")).unwrap();
+            c.execute(
+                "INSERT INTO evaluations VALUES ('level1/1_x','m','official#0','hardware',0,'pass',0,0,0,0,0,7,'')",
+                [],
+            )
+            .unwrap();
             c.execute("INSERT INTO meta VALUES ('schema_version', '1'), ('kept', 'yes')", []).unwrap();
         }
         assert!(Store::read(&run).is_ok());
         let store = Store::open(&run, true).unwrap();
-        assert_eq!(store.meta("schema_version").unwrap().as_deref(), Some("2"));
+        assert_eq!(store.meta("schema_version").unwrap().as_deref(), Some("3"));
+        let old: Vec<EvaluationRow> = store.evaluations("level1/1_x").unwrap().into_values().collect();
+        assert_eq!((old.len(), old[0].instructions, old[0].digest), (1, 7, None));
+        store.put_evaluations("level1/1_x", &[(self::key("new"), row("pass", 0.5))]).unwrap();
+        assert_eq!(store.evaluations("level1/1_x").unwrap()[&self::key("new")], row("pass", 0.5));
         assert_eq!(store.meta("kept").unwrap().as_deref(), Some("yes"));
         let key = |subject: &str, seed: u64| CheckKey {
             checker: "checker".into(),

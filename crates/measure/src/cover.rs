@@ -195,6 +195,23 @@ pub fn best_cover(
     BestCover { inputs, killed: search.best_killed, proven }
 }
 
+/// Nodes that the choice of a suite of one problem may visit: pairs and triples of some thirty inputs are proven well
+/// within it.
+pub const SUITE_NODES: u64 = 20_000;
+
+/// The suite of at most `budget` inputs: the best cover found within [`SUITE_NODES`], its inputs in greedy's order.
+/// With budgets of one and two this is the optimum; it never kills less than greedy cover.
+pub fn suite_cover(
+    matrix: &KillMatrix,
+    targets: &[usize],
+    pool: &[usize],
+    tolerance: Tolerance,
+    budget: u32,
+) -> Cover {
+    let best = best_cover(matrix, targets, pool, tolerance, budget, SUITE_NODES);
+    greedy_cover(matrix, targets, &best.inputs, tolerance, CoverOptions::up_to(budget))
+}
+
 /// How many inputs it takes to kill every target that the pool can kill: by greedy cover, and the fewest possible
 /// where that was proven within `nodes`.
 pub fn minimum_inputs(

@@ -33,7 +33,7 @@ mod summary;
 mod survivors;
 
 pub use compare::{AuditComparison, MutantRef, ProtocolChange, Side, compare_audits};
-pub use cover::{BestCover, Cover, CoverOptions, best_cover, greedy_cover, minimum_inputs};
+pub use cover::{BestCover, Cover, CoverOptions, best_cover, greedy_cover, minimum_inputs, suite_cover};
 pub use decompose::{DecompositionRow, decompose};
 pub use error::MeasureError;
 pub use graded::{
@@ -42,7 +42,7 @@ pub use graded::{
 pub use left_out::{LeftOut, LeftOutRow, left_out};
 pub use matrix::{
     CheckVerdict, CheckerRuns, ControlRun, Filtered, Graded, InputRow, KillMatrix, MatrixCell, MutantRow,
-    Origin, REFEREE_TOLERANCES, ReferenceRow, ScaledValue, Unrefereeable, Violations, majority,
+    Origin, REFEREE_TOLERANCES, ReferenceRow, ScaledValue, Unrefereeable, Unwitnessed, Violations, majority,
 };
 pub use protocol::{
     BUILTIN, CHECKER_FOLDER, CHECKER_SECONDS, MOST_CHECKER_SECONDS, PROTOCOL_FILES, Protocol,
@@ -65,6 +65,7 @@ pub use suite::{
 pub use summarise::{FailedBaseline, SummaryInput, own_caveats, summarise};
 pub use summary::{
     Environment, FamilyRow, MechanismRow, MissPattern, Pipeline, ProblemRow, ProtocolRow, RuleRow, Sanitizer,
-    SanitizerFamily, Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,
+    SanitizerFamily, Statistics, SuiteRow, Summary, SurvivorRow, Timing, Undetected, UndetectedRow,
+    UnwitnessedRow, WidthSummary, WorstProblem,
 };
 pub use survivors::{Mechanism, Survivor, classify, most_surprising, survivors};

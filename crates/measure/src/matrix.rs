@@ -229,6 +229,59 @@ pub struct MutantRow {
     /// Did the sanitizer report a finding that the baseline does not have?
     #[serde(default)]
     pub flagged: bool,
+    /// Why it has no witness; none where it has one, and in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwitnessed: Option<Unwitnessed>,
+}
+
+/// Why a distinct mutant has no witness. Of several reasons the first one holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unwitnessed {
+    /// It could not be compiled or evaluated within the budgets.
+    Quarantined,
+    /// It fails under the schedule `run-ahead` alone.
+    ScheduleOnly,
+    /// It fails on a valid input, and not again under a second seed of noise.
+    OneSeed,
+    /// It fails only on inputs on which correct float32 implementations differ as much.
+    InvalidInputs,
+    /// On no valid input is it beyond the tolerance against both the float32 reference and float64, but against one.
+    OneReference,
+    /// Its outputs differ from the original's, on every valid input within the tolerance.
+    WithinTolerance,
+    /// The same bits as the original on every input tried; the sanitizer reports a finding.
+    SanitizerOnly,
+    /// The same bits as the original on every input tried, and no finding: equivalent, or out of reach of the budget.
+    Identical,
+}
+
+impl Unwitnessed {
+    /// Every reason, in the order of tables.
+    pub const ALL: [Unwitnessed; 8] = [
+        Unwitnessed::Identical,
+        Unwitnessed::WithinTolerance,
+        Unwitnessed::SanitizerOnly,
+        Unwitnessed::ScheduleOnly,
+        Unwitnessed::InvalidInputs,
+        Unwitnessed::OneReference,
+        Unwitnessed::OneSeed,
+        Unwitnessed::Quarantined,
+    ];
+
+    /// As a phrase.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Unwitnessed::Identical => "same bits as the original on every input tried",
+            Unwitnessed::WithinTolerance => "differs, within the tolerance on every valid input",
+            Unwitnessed::SanitizerOnly => "same bits, but the sanitizer reports a finding",
+            Unwitnessed::ScheduleOnly => "fails under the schedule `run-ahead` only",
+            Unwitnessed::InvalidInputs => "fails only where correct float32 implementations differ as much",
+            Unwitnessed::OneReference => "beyond the tolerance against one of the two references only",
+            Unwitnessed::OneSeed => "fails under one seed of noise only",
+            Unwitnessed::Quarantined => "not compiled or not evaluated within the budgets",
+        }
+    }
 }
 
 /// Where an input comes from. The order is that of cost: what needs no thought first.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CheckVerdict, CoverOptions, KillMatrix, Protocol, Tolerance, greedy_cover};
+use crate::{CheckVerdict, KillMatrix, Protocol, Tolerance, suite_cover};
 
 /// The families in the order of tables: the checker paper's six, then `width` with a table of its own.
 pub const FAMILIES: [&str; 7] =
@@ -136,7 +136,7 @@ impl ProtocolScore {
 ///
 /// A mutant is detected where at least one input that the protocol asks kills it: valid at the protocol's tolerance,
 /// and rejected against the official reference. A protocol with a `suite_budget` asks, of a problem that is not in
-/// its table, what greedy cover selects from this matrix at that budget: an in-sample figure, as the checker paper's
+/// its table, the suite ([`suite_cover`]) of this matrix at that budget: an in-sample figure, as the checker paper's
 /// is; held-out figures are those of [`crate::budget_scores`].
 pub fn score(protocol: &Protocol, matrices: &[KillMatrix], scope: &Scope) -> ProtocolScore {
     let tolerance = protocol.tolerance();
@@ -303,8 +303,7 @@ fn asked(protocol: &Protocol, matrix: &KillMatrix, targets: &[usize]) -> Vec<Str
         matrix.inputs.iter().filter(|i| i.targeted).map(|i| i.recipe.clone()).collect();
     protocol.recipes(&matrix.key(), &targeted, |budget| {
         let pool: Vec<usize> = (0..matrix.inputs.len()).collect();
-        let options = CoverOptions::up_to(budget);
-        let cover = greedy_cover(matrix, targets, &pool, protocol.tolerance(), options);
+        let cover = suite_cover(matrix, targets, &pool, protocol.tolerance(), budget);
         cover.inputs.iter().map(|&i| matrix.inputs[i].recipe.clone()).collect()
     })
 }

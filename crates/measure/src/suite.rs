@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     CoverOptions, KillMatrix, Origin, Protocol, Scope, Tolerance, best_cover, greedy_cover, percent,
+    suite_cover,
 };
 
 /// The budgets of tables, in inputs a problem.
@@ -91,8 +92,9 @@ pub struct Suite {
     pub witnessed: u64,
 }
 
-/// The greedy suite of every refereeable problem, selected on all its witnessed mutants in scope. Without a budget:
-/// as many inputs as help.
+/// The suite of every refereeable problem, selected on all its witnessed mutants in scope: the best cover of at most
+/// `budget` inputs that a bounded search finds ([`suite_cover`]). Without a budget: greedy cover, as many inputs as
+/// help.
 pub fn suites(
     matrices: &[KillMatrix],
     scope: &Scope,
@@ -104,8 +106,10 @@ pub fn suites(
         .map(|matrix| {
             let targets = scope.targets(matrix);
             let pool: Vec<usize> = (0..matrix.inputs.len()).collect();
-            let options = CoverOptions { budget, refill: false };
-            let cover = greedy_cover(matrix, &targets, &pool, tolerance, options);
+            let cover = match budget {
+                Some(budget) => suite_cover(matrix, &targets, &pool, tolerance, budget),
+                None => greedy_cover(matrix, &targets, &pool, tolerance, CoverOptions::FULL),
+            };
             Suite {
                 problem: matrix.key(),
                 recipes: cover.inputs.iter().map(|&i| matrix.inputs[i].recipe.clone()).collect(),
@@ -166,7 +170,7 @@ fn dev_pool(matrix: &KillMatrix) -> Vec<usize> {
 
 /// Scores suites at each budget.
 ///
-/// Full pool: selected and scored on all witnessed mutants, every input open. Held out: selected on the dev half
+/// Full pool: selected ([`suite_cover`]) and scored on all witnessed mutants, every input open. Held out: greedily selected on the dev half
 /// out of inputs not searched for a test-half mutant, what is left of a budget spent on redundancy
 /// ([`CoverOptions::refill`]), scored on the test half. Counts are pooled over problems.
 ///
@@ -189,17 +193,15 @@ pub fn budget_scores(
     for matrix in matrices.iter().filter(|m| !m.unrefereeable) {
         let targets = scope.targets(matrix);
         let pool: Vec<usize> = (0..matrix.inputs.len()).collect();
-        // The choice at one budget begins the choice at the next, so the largest serves all.
-        let full = greedy_cover(matrix, &targets, &pool, tolerance, CoverOptions::up_to(largest));
         let (dev, test): (Vec<usize>, Vec<usize>) =
             targets.iter().partition(|&&m| half_of(&matrix.mutants[m].id) == Half::Dev);
         let options = CoverOptions { budget: Some(largest), refill: true };
+        // The choice at one budget begins the choice at the next, so the largest serves all.
         let selected = greedy_cover(matrix, &dev, &dev_pool(matrix), tolerance, options);
         for row in &mut rows {
             let upto = |n: usize| n.min(row.budget as usize);
             row.full_pool_witnessed += targets.len() as u64;
-            row.full_pool_detected +=
-                upto(full.killed.len()).checked_sub(1).map_or(0, |last| full.killed[last]);
+            row.full_pool_detected += suite_cover(matrix, &targets, &pool, tolerance, row.budget).total();
             let asked = &selected.inputs[..upto(selected.inputs.len())];
             row.held_out_witnessed += test.len() as u64;
             let caught = |&&m: &&usize| asked.iter().any(|&i| matrix.kills(m, i, tolerance));

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::summary::{
     Environment, FamilyRow, MechanismRow, MissPattern, Pipeline, ProblemRow, ProtocolRow, RuleRow, Sanitizer,
-    SanitizerFamily, Statistics, SuiteRow, Summary, SurvivorRow, Timing, WidthSummary, WorstProblem,
+    SanitizerFamily, Statistics, SuiteRow, Summary, SurvivorRow, Timing, Undetected, UndetectedRow,
+    UnwitnessedRow, WidthSummary, WorstProblem,
 };
 use crate::{
     BUDGET_CURVE, BUDGETS, Half, KillMatrix, MeasureError, Mechanism, Protocol, ProtocolScore, Published,
-    RuleInfo, Scope, Survivor, Tolerance, Unrefereeable, blind_bands, bootstrap, budget_curve, budget_scores,
-    classify, decompose, distribution, family_scores, half_of, left_out, minimum_inputs, miss_patterns,
-    most_surprising, percent, published, referee, rule_scores, score, survivors,
+    RuleInfo, Scope, Survivor, Tolerance, Unrefereeable, Unwitnessed, blind_bands, bootstrap, budget_curve,
+    budget_scores, classify, decompose, distribution, family_scores, half_of, left_out, minimum_inputs,
+    miss_patterns, most_surprising, percent, published, referee, rule_scores, score, survivors,
 };
 
 /// The protocol that the checker paper calls the official check.
@@ -136,6 +137,8 @@ pub fn summarise(input: SummaryInput<'_>) -> Result<Summary, MeasureError> {
             .map(|s| survivor_row(matrices, s))
             .collect(),
         mechanisms: mechanism_rows(matrices, headline, &lost),
+        unwitnessed: unwitnessed_rows(matrices),
+        undetected: undetected(input.protocols, &paper, matrices),
         miss_patterns: miss_patterns(&paper, matrices, &Scope::Paper)
             .into_iter()
             .map(|(missed_by, mutants)| MissPattern {
@@ -463,6 +466,46 @@ fn mechanism_rows(matrices: &[KillMatrix], headline: &ProtocolScore, lost: &[Sur
         rows.push(MechanismRow { mechanism: None, survivors: unexplained });
     }
     rows
+}
+
+/// Why mutants have no witness; reasons that explain none have no row.
+fn unwitnessed_rows(matrices: &[KillMatrix]) -> Vec<UnwitnessedRow> {
+    let reasons = Unwitnessed::ALL.into_iter().map(Some).chain([None]);
+    let mut rows: Vec<UnwitnessedRow> =
+        reasons.map(|reason| UnwitnessedRow { reason, mutants: 0, width: 0 }).collect();
+    let open = matrices.iter().filter(|m| !m.unrefereeable).flat_map(|m| &m.mutants).filter(|m| !m.witnessed);
+    for m in open {
+        if let Some(row) = rows.iter_mut().find(|r| r.reason == m.unwitnessed) {
+            let n = if Scope::Paper.admits(&m.family) { &mut row.mutants } else { &mut row.width };
+            *n += 1;
+        }
+    }
+    rows.retain(|r| r.mutants + r.width > 0);
+    rows
+}
+
+/// What the protocols of targeted inputs and selected suites miss, one by one.
+fn undetected(protocols: &[Protocol], scores: &[ProtocolScore], matrices: &[KillMatrix]) -> Vec<Undetected> {
+    let strongest = protocols.iter().zip(scores).filter(|(p, _)| p.targeted || p.suite_budget.is_some());
+    strongest
+        .map(|(_, score)| Undetected {
+            protocol: score.protocol.clone(),
+            mutants: survivors(matrices, score, &Scope::Paper)
+                .iter()
+                .map(|s| {
+                    let row = survivor_row(matrices, s);
+                    UndetectedRow {
+                        problem: row.problem,
+                        mutant: row.mutant,
+                        name: row.name,
+                        rule: row.rule,
+                        mechanism: row.mechanism,
+                        witness: row.witness,
+                    }
+                })
+                .collect(),
+        })
+        .collect()
 }
 
 fn statistics(

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Band, BlindBandRow, CurveRow, DecompositionRow, Distribution, LeftOut, Mechanism, RefereeRow};
+use crate::{
+    Band, BlindBandRow, CurveRow, DecompositionRow, Distribution, LeftOut, Mechanism, RefereeRow, Unwitnessed,
+};
 
 /// What the run ran on; filled in by the caller.
 pub type Environment = serde_json::Map<String, serde_json::Value>;
@@ -39,6 +41,12 @@ pub struct Summary {
     pub survivors: Vec<SurvivorRow>,
     /// Why its survivors survive.
     pub mechanisms: Vec<MechanismRow>,
+    /// Why mutants have no witness, over the six families and over `width`.
+    #[serde(default)]
+    pub unwitnessed: Vec<UnwitnessedRow>,
+    /// Every witnessed mutant that the strongest protocols (those of targeted inputs and selected suites) miss.
+    #[serde(default)]
+    pub undetected: Vec<Undetected>,
     /// How many witnessed mutants each set of protocols misses.
     pub miss_patterns: Vec<MissPattern>,
     /// The sanitizer as a protocol, by family.
@@ -339,6 +347,43 @@ pub struct MechanismRow {
     pub mechanism: Option<Mechanism>,
     /// Survivors. Those of `schedule` are schedule-witnessed mutants, outside the denominator.
     pub survivors: u64,
+}
+
+/// How many mutants have no witness for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnwitnessedRow {
+    /// The reason; none in runs that did not record it.
+    pub reason: Option<Unwitnessed>,
+    /// Mutants of the checker paper's six families.
+    pub mutants: u64,
+    /// Mutants of the family `width`.
+    pub width: u64,
+}
+
+/// What one of the strongest protocols misses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undetected {
+    /// The protocol.
+    pub protocol: String,
+    /// The witnessed mutants of the six families that it misses, in the order of the matrices.
+    pub mutants: Vec<UndetectedRow>,
+}
+
+/// A witnessed mutant that a protocol misses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndetectedRow {
+    /// `level/id`.
+    pub problem: String,
+    /// The mutant's id.
+    pub mutant: String,
+    /// Its name: place and edit.
+    pub name: String,
+    /// Its rule.
+    pub rule: String,
+    /// Why it is missed.
+    pub mechanism: Option<Mechanism>,
+    /// Recipe of an input that catches it.
+    pub witness: Option<String>,
 }
 
 /// A set of protocols and the mutants that exactly they miss.

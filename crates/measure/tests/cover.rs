@@ -5,7 +5,8 @@ mod common;
 use assay_judge::EvaluationEnd;
 use assay_measure::{
     CoverOptions, Graded, Half, InputRow, KillMatrix, MatrixCell, MutantRow, Origin, Scope, Tolerance,
-    best_cover, budget_scores, builtin, greedy_cover, half_of, minimum_inputs, shipped_protocol, suites,
+    best_cover, budget_scores, builtin, greedy_cover, half_of, minimum_inputs, shipped_protocol, suite_cover,
+    suites,
 };
 use common::matrix;
 use proptest::prelude::*;
@@ -216,6 +217,8 @@ proptest! {
             before = g.total();
             let found = best_cover(&m, &targets, &pool, Tolerance::PAPER, budget, 1 << 20);
             prop_assert_eq!(found.killed, best);
+            let suite = suite_cover(&m, &targets, &pool, Tolerance::PAPER, budget);
+            prop_assert_eq!((suite.total(), suite.inputs.len() <= budget as usize), (best, true));
             prop_assert!(found.proven && found.inputs.len() <= budget as usize);
             let really = targets.iter().filter(|&&t| found.inputs.iter().any(|&i| rows[t][i])).count();
             prop_assert_eq!(really as u64, best);

@@ -9,7 +9,7 @@ use assay_tensor::{DType, Tensor, numel};
 use crate::error::InputError;
 use crate::init::{Made, Values};
 use crate::problem::{Extents, InputKind, Problem, Structure};
-use crate::recipe::{Kind, Position, Recipe};
+use crate::recipe::{Kind, MIXED, Position, Recipe};
 
 /// All inputs of one evaluation together; desk extents stay far below.
 pub const MAX_INPUT_BYTES: u64 = 16 << 30;
@@ -157,6 +157,9 @@ impl Problem {
     ) -> Result<BTreeMap<String, InputValues>, InputError> {
         let dims = self.dims_for(recipe, extents)?;
         let mut out = BTreeMap::new();
+        // What `mixed` mixes; the others would hide in each output what one sample is to show.
+        let mixed =
+            self.inputs.iter().find(|i| i.kind == InputKind::Input && i.dtype.is_float()).map(|i| &i.name);
         for (number, input) in (0u64..).zip(&self.inputs) {
             let shape = self.shape_of(input, &dims)?;
             let init = input.init.at(&dims).map_err(|why| InputError::Expression {
@@ -172,7 +175,13 @@ impl Problem {
             let main = Stream::new(recipe.seed, number * 2);
             let extra = Stream::new(recipe.seed, number * 2 + 1);
             let maker = match (input.kind, input.dtype.is_float()) {
-                (InputKind::Input, true) => Maker::Recipe(Source::new(recipe, init, &shape, main, extra)),
+                (InputKind::Input, true) => {
+                    let kind = match recipe.kind {
+                        Kind::Mixed(_) if mixed != Some(&input.name) => Kind::Normal(1.0),
+                        kind => kind,
+                    };
+                    Maker::Recipe(Source::new(kind, recipe, init, &shape, main, extra))
+                }
                 // The loader lets only floating-point inputs have a factor or a softmax.
                 (InputKind::Parameter, true) if recipe.params => Maker::Noisy(init.values, main, extra),
                 _ => Maker::Init(init.values, main),
@@ -221,39 +230,50 @@ struct Source {
     /// Extent and stride of the dim that `alternating` and `spike` look along.
     extent: u64,
     stride: u64,
+    /// Elements of a sample, as `mixed` counts them.
+    sample: u64,
 }
 
 impl Source {
-    fn new(recipe: &Recipe, init: Made, shape: &[u64], main: Stream, extra: Stream) -> Source {
+    fn new(kind: Kind, recipe: &Recipe, init: Made, shape: &[u64], main: Stream, extra: Stream) -> Source {
         let last = shape.len().saturating_sub(1);
-        let dim = match recipe.kind {
+        let dim = match kind {
             // A dim that this tensor does not have is its last.
             Kind::Spike(_, _, Some(d)) => usize::try_from(d).unwrap_or(last).min(last),
             _ => last,
         };
         let mut scale = recipe.scale;
-        if let Kind::LogUniform(lo, hi) = recipe.kind {
+        if let Kind::LogUniform(lo, hi) = kind {
             let u = f64::from(Stream::new(recipe.seed, MAGNITUDE_STREAM).uniform_at(0));
             scale *= libm::exp10(lo + (hi - lo) * u);
         }
-        let own = matches!(recipe.kind, Kind::Official | Kind::LogUniform(..));
+        let own = matches!(kind, Kind::Official | Kind::LogUniform(..));
         let softmax = own && init.softmax;
         let factor = if own { init.factor_of(&main) } else { 1.0 };
         if !softmax {
             scale *= factor;
         }
+        let len = numel(shape).unwrap_or(0);
+        let columns = shape.last().copied().unwrap_or(1).max(1);
+        let sample = match shape {
+            // Vectors of four of a tensor that has no rows.
+            [] | [_] => 4,
+            [0 | 1, ..] => columns,
+            [samples, ..] => len / samples,
+        };
         Source {
-            kind: recipe.kind,
+            kind,
             init: init.values,
             scale,
             softmax,
             factor,
-            columns: shape.last().copied().unwrap_or(1).max(1),
+            columns,
             main,
             extra,
-            len: numel(shape).unwrap_or(0),
+            len,
             extent: shape.get(dim).copied().unwrap_or(1).max(1),
             stride: shape.iter().skip(dim + 1).fold(1u64, |a, b| a.saturating_mul(*b)).max(1),
+            sample: sample.max(1),
         }
     }
 
@@ -287,11 +307,24 @@ impl Source {
     }
 
     fn at(&self, i: u64) -> f64 {
+        match self.kind {
+            Kind::Mixed(first) => {
+                let n = MIXED.len() as u64;
+                let turn = (first % n + i / self.sample % n) % n;
+                self.value(MIXED[usize::try_from(turn).unwrap_or(0)], i)
+            }
+            kind => self.value(kind, i),
+        }
+    }
+
+    /// The element as a kind that is not `mixed` has it.
+    fn value(&self, kind: Kind, i: u64) -> f64 {
         let u = || f64::from(self.main.uniform_at(i));
         let chance = |p: f64| f64::from(self.extra.uniform_at(i)) < p;
         let coordinate = (i / self.stride) % self.extent;
-        match self.kind {
-            Kind::Official | Kind::LogUniform(..) => self.init.at(&self.main, i),
+        match kind {
+            // [`MIXED`] holds no `mixed`.
+            Kind::Mixed(_) | Kind::Official | Kind::LogUniform(..) => self.init.at(&self.main, i),
             Kind::Rand => u(),
             Kind::Normal(std) => std * self.main.normal_at(i),
             Kind::Uniform(lo, hi) => lo + (hi - lo) * u(),

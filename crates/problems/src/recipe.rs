@@ -61,7 +61,26 @@ pub enum Kind {
     Spike(Position, f64, Option<u32>),
     /// Normal with this mean and standard deviation, for what cancels.
     Shifted(f64, f64),
+    /// In the first floating-point input, each sample (index along the outermost dim; each row where there is one
+    /// sample) takes the next of [`MIXED`], from this one on; the other inputs are standard normal.
+    Mixed(u64),
 }
+
+/// What the samples of a `mixed` input hold, in turns. Each alone is a targeted recipe's; together they show many
+/// faults with one input wherever samples do not share a reduction. The magnitudes stay where sums over desk extents
+/// are valid at the paper's tolerance.
+pub const MIXED: [Kind; 10] = [
+    Kind::Uniform(-6.0, 6.0),
+    Kind::Tiny(0.01),
+    Kind::Uniform(-3.0, -0.5),
+    Kind::Spike(Position::Last, 30.0, None),
+    Kind::SameSign(300.0),
+    Kind::Ties(3),
+    Kind::Shifted(10.0, 0.5),
+    Kind::Spike(Position::First, 30.0, None),
+    Kind::Uniform(-100.0, 100.0),
+    Kind::Index(251),
+];
 
 /// A way to make the inputs of one evaluation.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +152,7 @@ impl FromStr for Recipe {
 /// The kinds, for messages.
 const NAMES: &str = "official rand normal(std) uniform(lo,hi) constant(v) ties(k) outlier(p,mag) tiny(v) index(P) \
                      sparse(p) samesign(mag) ramp loguniform(lo,hi) alternating(mag) spike(first|mid|last,mag[,dim]) \
-                     shifted(mean,std)";
+                     shifted(mean,std) mixed(first)";
 
 struct Reader<'t> {
     text: &'t str,
@@ -286,6 +305,7 @@ impl Reader<'_> {
             ("loguniform", 2) => Kind::LogUniform(float(0)?, float(1)?),
             ("alternating", 1) => Kind::Alternating(float(0)?),
             ("shifted", 2) => Kind::Shifted(float(0)?, float(1)?),
+            ("mixed", 1) => Kind::Mixed(count(0)?),
             ("spike", 2 | 3) => {
                 let position = match args[0].1.as_str() {
                     "first" => Position::First,
@@ -342,6 +362,7 @@ impl fmt::Display for Kind {
             Kind::LogUniform(a, b) => write!(f, "loguniform({},{})", n(a), n(b)),
             Kind::Alternating(a) => write!(f, "alternating({})", n(a)),
             Kind::Shifted(a, b) => write!(f, "shifted({},{})", n(a), n(b)),
+            Kind::Mixed(k) => write!(f, "mixed({k})"),
             Kind::Spike(p, a, dim) => {
                 let p = match p {
                     Position::First => "first",
@@ -392,6 +413,7 @@ mod tests {
             "tiny(1e-30)#0",
             "loguniform(-3,3)#5",
             "ramp#42",
+            "mixed(3)+params@B=5#7",
         ] {
             assert_eq!(Recipe::parse(text).unwrap().to_string(), text);
         }
@@ -450,6 +472,7 @@ mod tests {
             (0.0..=1.0f64).prop_map(Kind::Sparse),
             (1..=u64::MAX).prop_map(Kind::Ties),
             (1..=u64::MAX).prop_map(Kind::Index),
+            any::<u64>().prop_map(Kind::Mixed),
             (position, number(), proptest::option::of(any::<u32>()))
                 .prop_map(|(p, a, d)| Kind::Spike(p, a, d)),
         ]

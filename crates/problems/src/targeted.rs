@@ -16,10 +16,17 @@ use assay_tensor::philox::Stream;
 use crate::problem::{Extents, InputKind, Problem};
 use crate::recipe::{Kind, Position, Recipe};
 
-/// Length of the list at most, and at least where the problem has ragged shapes.
-const MOST: usize = 14;
+/// Recipes of the list at most, beside those of [`OFFICIAL`].
+const MOST: usize = 20;
 /// Ragged shapes among them at most.
 const MOST_RAGGED: usize = 5;
+/// Official values at other magnitudes: parameters as initialised, which `eps` and thresholds are made for. Protocols ask
+/// them too, so that they cost an audit nothing.
+const OFFICIAL: [(&str, &str); 3] = [
+    ("official*0.01#0", "official values near zero: eps, and what is lost beside it"),
+    ("official*-1#0", "official values with the other sign: the half that official inputs never visit"),
+    ("loguniform(-3,3)#2", "official values at another magnitude: limits of half precision show"),
+];
 /// Seeds of targeted recipes begin here, away from official ones.
 const FIRST_SEED: u64 = 101;
 
@@ -129,25 +136,24 @@ fn kinds(f: Family, dim: Option<u32>) -> Vec<(Kind, &'static str)> {
             (SameSign(300.0), "sums beyond half precision's range"),
         ],
         Family::Product => vec![
-            (Sparse(0.02), "few terms: each is most of its sum"),
-            (Spike(Last, 100.0, None), "a large last term: a lost tail of the reduction shows"),
-            (Spike(First, 100.0, None), "a large first term: a skipped start shows"),
             (SameSign(100.0), "sums beyond half precision's range"),
             (Outlier(0.01, 30.0), "outliers: an element read twice or not at all shows"),
+            (Spike(First, 100.0, None), "a large first term: a skipped start shows"),
+            (Spike(Last, 100.0, None), "a large last term: a lost tail of the reduction shows"),
             (Index(251), "index-encoded: an element from the wrong place shows"),
         ],
         Family::Activation => vec![
             (Uniform(-6.0, 6.0), "both sides of every knee: clamps, slopes and thresholds show"),
+            (SameSign(70000.0), "values beyond half precision's range"),
             (Uniform(-3.0, -0.5), "all negative: the half that official inputs never visit"),
             (Uniform(-100.0, 100.0), "large magnitudes: saturation and overflow"),
             (Tiny(0.05), "around zero: the slope at the origin"),
-            (SameSign(70000.0), "values beyond half precision's range"),
             (Alternating(2.0), "signs that alternate within a vector load"),
         ],
     }
 }
 
-/// Eight to fourteen deterministic recipes that suit the problem's operators, most telling first, each with the
+/// Eleven to 23 deterministic recipes that suit the problem's operators, most telling first, each with the
 /// reason why.
 pub fn targeted_recipes(p: &Problem) -> Vec<(Recipe, &'static str)> {
     let dim = reduced_dim(p);
@@ -173,19 +179,31 @@ pub fn targeted_recipes(p: &Problem) -> Vec<(Recipe, &'static str)> {
         ragged.drain(MOST_RAGGED - 1..last);
     }
     let shape = |i: usize| ragged.get(i).map(|s| (*s).clone());
-    let whys = [
-        "ragged extents, sign-mixed: guards, tails and rounded-down grids show",
-        "ragged extents, index-encoded: an element from the wrong place shows",
-        "ragged extents, all negative: what stands in for a missing element shows",
-        "ragged extents, few levels: ties across a tail",
-        "smallest extents: loops that run once or not at all",
+    let ragged_kinds = [
+        (Kind::Normal(1.0), "ragged extents, sign-mixed: guards, tails and rounded-down grids show"),
+        (Kind::Index(251), "ragged extents, index-encoded: an element from the wrong place shows"),
+        (
+            Kind::Uniform(-2.0, -1.0),
+            "ragged extents, all negative: what stands in for a missing element shows",
+        ),
+        (Kind::Ties(5), "ragged extents, few levels: ties across a tail"),
+        (Kind::Uniform(-2.0, -1.0), "smallest extents: loops that run once or not at all"),
     ];
-    let ragged_kinds =
-        [Kind::Normal(1.0), Kind::Index(251), Kind::Uniform(-2.0, -1.0), Kind::Ties(5), Kind::Normal(2.0)];
     if let Some(s) = shape(0) {
-        push(&mut out, with(Recipe::new(ragged_kinds[0]).with_dims(s)), whys[0]);
+        let (kind, why) = ragged_kinds[0];
+        push(&mut out, with(Recipe::new(kind).with_dims(s.clone())), why);
+        push(
+            &mut out,
+            with(Recipe::new(Kind::Mixed(0)).with_dims(s)),
+            "ragged extents, another kind of values in each sample: many faults with one input",
+        );
     }
     push(&mut out, with(Recipe::new(Kind::Normal(1.0))), "sign-mixed values of moderate magnitude");
+    push(
+        &mut out,
+        Recipe::new(Kind::Mixed(0)),
+        "another kind of values in each sample, parameters as initialised",
+    );
     let lists: Vec<Vec<(Kind, &'static str)>> = families(p).into_iter().map(|f| kinds(f, dim)).collect();
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     // Family by family in turns, so that none is cut off by the limit; ragged shapes in between.
@@ -196,8 +214,9 @@ pub fn targeted_recipes(p: &Problem) -> Vec<(Recipe, &'static str)> {
             }
         }
         let next = round + 1;
-        if let (Some(s), Some(kind), Some(why)) = (shape(next), ragged_kinds.get(next), whys.get(next)) {
-            push(&mut out, with(Recipe::new(*kind).with_dims(s)), why);
+        if let (Some(s), Some((kind, why))) = (shape(next), ragged_kinds.get(next)) {
+            push(&mut out, with(Recipe::new(*kind).with_dims(s.clone())), why);
+            push(&mut out, with(Recipe::new(Kind::Normal(1.0)).with_dims(s)), ragged_kinds[0].1);
         }
     }
     for (kind, why) in [
@@ -213,10 +232,9 @@ pub fn targeted_recipes(p: &Problem) -> Vec<(Recipe, &'static str)> {
             push(&mut out, with(Recipe::new(kind)), why);
         }
     }
-    if parameters && out.len() == MOST {
-        // One list slot is worth a look at the parameters' own initialisers, which is what users run.
-        out.pop();
-        push(&mut out, Recipe::new(Kind::Normal(1.0)), "sign-mixed inputs, parameters as initialised");
+    for (text, why) in OFFICIAL {
+        // A test excludes that one of them is no recipe.
+        out.extend(text.parse().ok().map(|r: Recipe| (r, why)));
     }
     out
 }
@@ -257,8 +275,8 @@ fn candidates(p: &Problem, name: &str) -> Vec<u64> {
     out.into_iter().filter(|v| *v >= 1 && *v <= most && v % step == 0).collect()
 }
 
-/// `budget` recipes for a witness search, in a fixed order: ragged shapes under several kinds first, then random
-/// legal extents, kinds, magnitudes and seeds. Fewer where the problem leaves no room.
+/// `budget` recipes for a witness search, in a fixed order: kinds that the targeted list had no room for, ragged
+/// shapes under several kinds, then random legal extents, kinds, magnitudes and seeds. Fewer where the problem leaves no room.
 pub fn search_recipes(p: &Problem, budget: usize) -> Vec<Recipe> {
     let names: BTreeSet<&str> = p.ragged.iter().flat_map(|s| s.keys().map(String::as_str)).collect();
     let choices: Vec<(&str, Vec<u64>)> = names.into_iter().map(|n| (n, candidates(p, n))).collect();
@@ -288,11 +306,25 @@ pub fn search_recipes(p: &Problem, budget: usize) -> Vec<Recipe> {
     }
     let mut out = Vec::new();
     let mut seed = 1000u64;
-    for s in &p.ragged {
-        for kind in [Kind::Normal(1.0), Kind::Uniform(-2.0, -1.0), Kind::Ties(3)] {
-            seed += 1;
-            let r = Recipe::new(kind).with_dims(s.clone()).with_seed(seed);
-            out.push(if parameters { r.with_params() } else { r });
+    let mut next = |out: &mut Vec<Recipe>, r: Recipe| {
+        seed += 1;
+        let r = r.with_seed(seed);
+        out.push(if parameters { r.with_params() } else { r });
+    };
+    // What the targeted list had no room for.
+    let targeted = targeted_recipes(p);
+    for kind in &distinct {
+        let known = |(r, _): &(Recipe, &str)| r.kind == *kind && r.dims.is_empty();
+        if *kind != Kind::Official && !targeted.iter().any(known) {
+            next(&mut out, Recipe::new(*kind));
+        }
+    }
+    for kind in [Kind::Normal(1.0), Kind::Uniform(-2.0, -1.0), Kind::Ties(3)] {
+        for s in &p.ragged {
+            let known = |(r, _): &(Recipe, &str)| r.kind == kind && r.dims == *s;
+            if !targeted.iter().any(known) {
+                next(&mut out, Recipe::new(kind).with_dims(s.clone()));
+            }
         }
     }
     // A fixed stream of choices: the n-th recipe is the same whatever the budget.

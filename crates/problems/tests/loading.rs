@@ -368,6 +368,11 @@ fn each_kind_makes_what_it_says() {
     assert!(big > 0 && big < row);
     let mean = x("shifted(100,1)").iter().sum::<f64>() / (2 * row) as f64;
     assert!((mean - 100.0).abs() < 1.0);
+    // Two samples: the third kind of the list and the fourth, as each alone would be with that seed.
+    let mixed = x("mixed(2)");
+    assert_eq!(mixed[..row], x("uniform(-3,-0.5)")[..row]);
+    assert_eq!(mixed[row..], x("spike(last,30)")[row..]);
+    assert_eq!(x("mixed(12)"), mixed, "the list is gone through in turns");
     // One magnitude per seed, within its decades, on the official values.
     let official = x("official#9");
     let scaled = x("loguniform(-3,3)#9");

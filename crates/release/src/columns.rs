@@ -414,6 +414,12 @@ pub static EVALUATIONS: Schema = Schema {
             optional: true,
             what: "What ended it, or what the detectors saw; null where there is nothing to say.",
         },
+        Column {
+            name: "digest",
+            holds: Holds::Text,
+            optional: true,
+            what: "XXH64 of the outputs' bytes, in hexadecimal: equal where two versions gave the same bits; null without output.",
+        },
     ],
 };
 /// One run of an external checker.

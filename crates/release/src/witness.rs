@@ -12,10 +12,12 @@ const BASELINE: &str = "baseline";
 /// What the evaluations of one cell add to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CellRuns {
-    /// Runs under `hardware`.
+    /// Runs under `hardware`, or of sampled blocks where the input is a huge one.
     pub seeds: u64,
     /// Rejected ones of them.
     pub seeds_rejected: u64,
+    /// Are they of sampled blocks?
+    pub sampled: bool,
     /// Does the second seed show the fault against both references?
     confirmed: bool,
     /// Runs under `run-ahead`.
@@ -98,7 +100,8 @@ impl<'a> Runs<'a> {
         };
         let c = &mut self.cells[place];
         match key.schedule.as_str() {
-            "hardware" => {
+            schedule @ ("hardware" | "sampled") => {
+                c.sampled = schedule == "sampled";
                 c.seeds += 1;
                 c.seeds_rejected += u64::from(rejected);
                 if key.seed == 0 {
@@ -162,7 +165,8 @@ impl<'a> Runs<'a> {
                 EvaluationEnd::Fault => (f64::INFINITY, f64::INFINITY),
                 _ => (cell.official.threshold, cell.truth.threshold),
             };
-            held.then_some(Witness { input, schedule: "hardware", seed: 0, official, truth })
+            let schedule = if runs.sampled { "sampled" } else { "hardware" };
+            held.then_some(Witness { input, schedule, seed: 0, official, truth })
         })
     }
 }

@@ -171,6 +171,10 @@ impl Bundle {
             ])).collect::<Vec<_>>(),
             "not_flagged": number(s.sanitizer.witnessed_and_not_flagged),
             "blind": crate::bands::context(s),
+            "undetected": crate::tables::undetected_rows(s),
+            "unwitnessed": s.unwitnessed.iter().map(|r| json!([
+                crate::tables::reason(r.reason), number(r.mutants), number(r.width),
+            ])).collect::<Vec<_>>(),
             "rows": self.problem_rows(),
             "survivors": self.survivors(),
             "rules": rules,

@@ -1,6 +1,6 @@
 //! The tables behind the first screen: what `assay report` prints after it.
 
-use assay_measure::{DecompositionRow, LeftOutRow, Published, Summary, published};
+use assay_measure::{DecompositionRow, LeftOutRow, Mechanism, Published, Summary, Unwitnessed, published};
 
 use crate::Bundle;
 use crate::page::is_official;
@@ -31,6 +31,14 @@ impl Bundle {
                 out.push('\n');
             }
             out.push_str(&bands);
+        }
+        if !self.summary.unwitnessed.is_empty() {
+            out.push('\n');
+            out.push_str(&unwitnessed(&self.summary, width));
+        }
+        if self.summary.undetected.iter().any(|u| !u.mutants.is_empty()) {
+            out.push('\n');
+            out.push_str(&undetected(&self.summary, width));
         }
         if self.summary.sanitizer_families.iter().any(|r| r.witnessed > 0) {
             if !out.is_empty() {
@@ -126,6 +134,55 @@ fn paper(s: &Summary, figures: &Published, width: usize) -> String {
     );
     out.push_str(&t.draw(width));
     out
+}
+
+/// Why mutants have no witness.
+fn unwitnessed(s: &Summary, width: usize) -> String {
+    let mut out = wrap("Mutants without a witness", width, "", "");
+    let mut t = Table::new(&[("Why", Side::Left), ("six families", Side::Right), ("width", Side::Right)]);
+    for r in &s.unwitnessed {
+        t.row(vec![reason(r.reason).to_owned(), number(r.mutants), number(r.width)]);
+    }
+    out.push_str(&t.draw(width));
+    out
+}
+
+/// Why a mutant has no witness, as a phrase.
+pub(crate) fn reason(why: Option<Unwitnessed>) -> &'static str {
+    why.map_or("not recorded by the version that made this run", Unwitnessed::phrase)
+}
+
+/// What the strongest protocols miss, by mechanism; `summary.json` has the mutants one by one.
+fn undetected(s: &Summary, width: usize) -> String {
+    let mut out = wrap("Witnessed faults that the strongest protocols miss, by why", width, "", "");
+    let mut t = Table::new(&[
+        ("Protocol", Side::Left),
+        ("missed", Side::Right),
+        ("tolerance", Side::Right),
+        ("input support", Side::Right),
+        ("shape", Side::Right),
+    ]);
+    for row in undetected_rows(s) {
+        t.row(row);
+    }
+    out.push_str(&t.draw(width));
+    let note =
+        "Each stands in summary.json under `undetected`, with its place, rule and an input that catches it.";
+    out.push_str(&wrap(note, width, "", ""));
+    out
+}
+
+/// What each of the strongest protocols misses: all, and by mechanism; none where they miss nothing.
+pub(crate) fn undetected_rows(s: &Summary) -> Vec<Vec<String>> {
+    let missing = s.undetected.iter().filter(|u| !u.mutants.is_empty());
+    missing
+        .map(|u| {
+            let count = |m| number(u.mutants.iter().filter(|r| r.mechanism == Some(m)).count() as u64);
+            let all = number(u.mutants.len() as u64);
+            let why = [Mechanism::Tolerance, Mechanism::InputSupport, Mechanism::Shape];
+            [u.protocol.clone(), all].into_iter().chain(why.map(count)).collect()
+        })
+        .collect()
 }
 
 /// The sanitizer beside the protocols, by family.

@@ -253,3 +253,43 @@ fn problems_that_nobody_can_referee_are_found_reported_and_not_scored() {
         assert!(page.contains(part), "no `{part}` in\n{page}");
     }
 }
+
+#[test]
+fn width_faults_are_witnessed_beyond_two_to_the_32_elements_and_every_other_mutant_says_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let summary = audited("wide", &run, &[]);
+    let witnessed = summary["width"]["witnessed"].as_u64().unwrap();
+    assert!(witnessed >= 3, "{}", summary["width"]);
+    let official = &summary["width"]["protocols"][0];
+    assert_eq!(official["detected"], 0, "{official}");
+    let db = database(&run).unwrap();
+    let huge: Vec<(String, String)> = db
+        .prepare("SELECT DISTINCT recipe, schedule FROM evaluations WHERE schedule = 'sampled'")
+        .unwrap()
+        .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(huge.len(), 1, "{huge:?}");
+    // 1000 * B > 2^32: the smallest such B.
+    assert!(huge[0].0.starts_with("normal(1)@B=4296016#"), "{huge:?}");
+    // Distinct mutants without a witness have a reason, and the summary counts them.
+    let open: i64 = db
+        .query_row("SELECT count(*) FROM mutants WHERE status = 'distinct' AND reason <> ''", [], |r| {
+            r.get(0)
+        })
+        .unwrap();
+    let counted: i64 = summary["unwitnessed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|r| r["reason"] != "quarantined")
+        .map(|r| r["mutants"].as_i64().unwrap() + r["width"].as_i64().unwrap())
+        .sum();
+    let pipeline = &summary["pipeline"];
+    let n = |key: &str| pipeline[key].as_i64().unwrap();
+    assert_eq!(open, counted);
+    assert_eq!(counted, n("distinct") - n("witnessed") - n("quarantined"), "{pipeline}");
+    assert!(summary["unwitnessed"].as_array().unwrap().iter().all(|r| !r["reason"].is_null()));
+}

@@ -1,4 +1,4 @@
-//! An input at official extents that is never made whole, and the reference at chosen elements.
+//! An input at extents that no memory holds, never made whole, and the reference at chosen elements.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -58,7 +58,7 @@ pub struct OutputShape {
     pub shape: Vec<u64>,
 }
 
-/// A recipe at official extents.
+/// A recipe at extents that no memory holds, most often the official ones.
 pub struct OfficialInput {
     /// The recipe's text.
     pub text: String,
@@ -78,10 +78,17 @@ impl OfficialInput {
     /// # Errors
     /// `Input` where the recipe does not fit, or an output depends on more than can be held.
     pub fn new(problem: &Problem, recipe: &Recipe) -> Result<OfficialInput, CampaignError> {
+        OfficialInput::at(problem, recipe, Extents::Official)
+    }
+
+    /// As [`OfficialInput::new`], at these extents with the recipe's overrides.
+    ///
+    /// # Errors
+    /// As [`OfficialInput::new`].
+    pub fn at(problem: &Problem, recipe: &Recipe, extents: Extents) -> Result<OfficialInput, CampaignError> {
         let text = recipe.to_string();
         let fault =
             |what: String| CampaignError::Input(format!("`{}` on input `{text}`: {what}", problem.key()));
-        let extents = Extents::Official;
         let dims = problem.dims_for(recipe, extents).map_err(|e| fault(e.to_string()))?;
         let mut made = problem.input_values(recipe, extents).map_err(|e| fault(e.to_string()))?;
         let values: Vec<(String, Arc<InputValues>)> = problem

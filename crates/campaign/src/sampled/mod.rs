@@ -18,5 +18,5 @@ pub mod study;
 
 pub use input::{Expected, OfficialInput};
 pub use judge::{Ending, Verdict, judge};
-pub use run::{LaunchBlocks, Ran, Which, Written, run};
+pub use run::{Bounds, LaunchBlocks, Ran, Which, Written, run};
 pub use study::{Config, Studied, StudiedMutant, study};

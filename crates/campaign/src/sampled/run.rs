@@ -126,16 +126,34 @@ fn alike(earlier: &LaunchBlocks, grid: [u64; 3], block: [u64; 3]) -> Vec<u64> {
     out.into_iter().collect()
 }
 
+/// What a run may take, and its seed.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Seed of noise and schedule.
+    pub seed: u64,
+    /// Warp instructions.
+    pub instructions: u64,
+    /// Bytes that buffers, the written pages of sparse ones and shared memory may take together.
+    pub memory_bytes: u64,
+}
+
+impl Bounds {
+    /// The device's own bound of memory.
+    pub fn new(seed: u64, instructions: u64) -> Bounds {
+        Bounds { seed, instructions, memory_bytes: Options::default().memory_cap_bytes }
+    }
+}
+
 /// Runs a plan on an input. `asked` are elements of outputs whose values are wanted, written or not.
 ///
-/// Strict memory, fresh memory as noise, schedule `hardware`, no detectors, all with `seed`.
+/// Strict memory, fresh memory as noise, schedule `hardware`, no detectors.
 pub fn run(
     problem: &Problem,
     exe: &Executable,
     plan: &Plan,
     input: &OfficialInput,
     which: Which<'_>,
-    (seed, instructions): (u64, u64),
+    bounds: Bounds,
     asked: &BTreeMap<String, Vec<u64>>,
 ) -> Ran {
     let mut ran = Ran { end: RunEnd::Done, instructions: 0, launches: Vec::new(), outputs: BTreeMap::new() };
@@ -144,9 +162,10 @@ pub fn run(
         fill: Fill::Noise,
         sanitize: Sanitize::OFF,
         schedule: Schedule::Hardware,
-        seed,
-        fill_seed: seed,
-        instruction_budget: instructions,
+        seed: bounds.seed,
+        fill_seed: bounds.seed,
+        instruction_budget: bounds.instructions,
+        memory_cap_bytes: bounds.memory_bytes,
         ..Options::default()
     };
     let mut session = Session::new(Arc::clone(&exe.loaded), options);

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::input::{Expected, OfficialInput};
 use super::judge::{Ending, Verdict, judge};
-use super::run::{LaunchBlocks, Ran, RunEnd, Which, run};
+use super::run::{Bounds, LaunchBlocks, Ran, RunEnd, Which, run};
 use crate::bench::shape_name;
 use crate::execute::{End, Mode};
 use crate::filter::{self, Candidate, Sorted, Version};
@@ -78,13 +78,19 @@ pub struct Studied {
 }
 
 /// An official input with what the original's blocks give on it.
-struct Ready {
-    input: OfficialInput,
-    launches: Vec<LaunchBlocks>,
-    expected: Expected,
-    asked: BTreeMap<String, Vec<u64>>,
-    instructions: u64,
-    threshold: f64,
+pub(crate) struct Ready {
+    pub(crate) input: OfficialInput,
+    /// The original's launches with the blocks that ran.
+    pub(crate) launches: Vec<LaunchBlocks>,
+    /// The float32 reference where those blocks wrote.
+    pub(crate) expected: Expected,
+    pub(crate) asked: BTreeMap<String, Vec<u64>>,
+    /// What the original gives there.
+    pub(crate) original: Ran,
+    /// Warp instructions of the original.
+    pub(crate) instructions: u64,
+    /// The original's threshold against the float32 reference.
+    pub(crate) threshold: f64,
 }
 
 /// Makes a recipe's input at official extents and runs the original on it.
@@ -93,6 +99,14 @@ fn ready(problem: &Problem, original: &Version, recipe: &Recipe, config: &Config
     let which =
         if config.whole { Which::All } else { Which::Sample { seed: config.seed, random: config.random } };
     let ran = official(problem, original, &input, which, config, config.instructions, &BTreeMap::new())?;
+    ready_from(problem, input, ran)
+}
+
+/// What the original's blocks gave on an input, with the reference where they wrote.
+///
+/// # Errors
+/// Why the sample tells nothing, in words: the original did not end well, or fails in it.
+pub(crate) fn ready_from(problem: &Problem, input: OfficialInput, ran: Ran) -> Result<Ready, String> {
     match &ran.end {
         RunEnd::Done => {}
         RunEnd::Fault(what) => return Err(format!("the original faults: {what}")),
@@ -117,7 +131,8 @@ fn ready(problem: &Problem, original: &Version, recipe: &Recipe, config: &Config
         return Err(format!("the original fails in the sample at official extents{several}: {}", v.note));
     }
     let (instructions, launches) = (ran.instructions, ran.launches);
-    Ok(Ready { input, launches, expected, asked, instructions, threshold: v.threshold.unwrap_or(0.0) })
+    let threshold = v.threshold.unwrap_or(0.0);
+    Ok(Ready { input, launches, expected, asked, original: again, instructions, threshold })
 }
 
 /// The original's own elements as if they had been asked for.
@@ -143,7 +158,9 @@ fn official(
     let exe = version.exe.as_ref().ok_or("nothing was compiled")?;
     let ended = |end| Ran { end, instructions: 0, launches: Vec::new(), outputs: BTreeMap::new() };
     Ok(match version.plans.get(&shape_name(&input.dims)) {
-        Some(Ok(plan)) => run(problem, exe, plan, input, which, (config.seed, instructions), asked),
+        Some(Ok(plan)) => {
+            run(problem, exe, plan, input, which, Bounds::new(config.seed, instructions), asked)
+        }
         Some(Err(e @ assay_problems::HostError::Unsupported { .. })) => {
             ended(RunEnd::Unsupported(e.to_string()))
         }

@@ -52,6 +52,7 @@ pub fn matrix(id: u32, recipes: &[&str], mutants: &[(&str, &str, &str, &str)]) -
             schedule_witnessed: marks.contains('s'),
             quarantined: marks.contains('q'),
             flagged: marks.contains('f'),
+            unwitnessed: None,
         });
     }
     for (at, (.., cells)) in mutants.iter().enumerate() {

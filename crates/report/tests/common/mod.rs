@@ -211,6 +211,7 @@ pub fn run() -> (Bundle, Vec<KillMatrix>) {
                 schedule_witnessed: false,
                 quarantined: r.status == "quarantined",
                 flagged: r.family == "synchronisation" || h % 11 == 0,
+                unwitnessed: None,
             });
         }
         let distinct = rows.len() as u64;
