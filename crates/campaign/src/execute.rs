@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use assay_problems::{Plan, PlanArg, PlanOp};
-use assay_ptx::{Module, Param};
+use assay_ptx::{Function, Module, Param};
 use assay_simt::{
     Arg, Blocks, BufferSpec, Engine, Fill, Finding, Init, LaunchSpec, Loaded, Memory, Options, Ptr, Role,
     Sanitize, Schedule, Session, Status,
@@ -14,12 +14,27 @@ use assay_tensor::{DType, Tensor};
 /// A compiled and decoded version of a problem's kernels.
 #[derive(Clone)]
 pub struct Executable {
-    /// The PTX it was decoded from.
-    pub module: Arc<Module>,
     /// Ready to run.
     pub loaded: Arc<Loaded>,
-    /// From the name that the launcher uses to the PTX entry.
-    pub entries: Arc<BTreeMap<String, String>>,
+    /// By the name that the launcher uses.
+    pub entries: Arc<BTreeMap<String, Entry>>,
+}
+
+/// Where a kernel is declared.
+#[derive(Clone)]
+pub struct Entry {
+    /// The PTX it was decoded from; kernels of one version may come from several.
+    pub module: Arc<Module>,
+    /// Its name there.
+    pub name: String,
+}
+
+impl Executable {
+    /// The entry, and its declaration, of the kernel that the launcher calls `kernel`.
+    pub fn kernel(&self, kernel: &str) -> Option<(&str, &Function)> {
+        let entry = self.entries.get(kernel)?;
+        Some((&entry.name, entry.module.entry(&entry.name)?.1))
+    }
 }
 
 /// A tensor to be put into device memory.
@@ -161,12 +176,8 @@ pub fn execute(
                 continue;
             }
             PlanOp::Launch(launch) => {
-                let Some(entry) = exe.entries.get(&launch.kernel) else {
+                let Some((entry, function)) = exe.kernel(&launch.kernel) else {
                     run.end = End::Fault(format!("no kernel `{}` in the compiled image", launch.kernel));
-                    return run;
-                };
-                let Some((_, function)) = exe.module.entry(entry) else {
-                    run.end = End::Fault(format!("no entry `{entry}` in the PTX"));
                     return run;
                 };
                 let args = match bind(&function.params, &launch.args, &pointers) {

@@ -5,19 +5,21 @@ use std::sync::Arc;
 
 use assay_mutate::{Family, Mutant};
 use assay_nvrtc::{CompileError, CompileErrorKind, Compiler, Image, Unit};
-use assay_problems::{HostError, HostProgram, Plan, Problem};
+use assay_problems::{HostError, HostProgram, KernelTexts, Plan, Problem, kernel_texts};
+use assay_ptx::Module;
 use assay_simt::Loaded;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::CampaignError;
-use crate::execute::Executable;
+use crate::execute::{Entry, Executable};
 
 /// Dims at which launchers are traced, by a name that is unique among them.
 pub type Shapes = Vec<(String, BTreeMap<String, u64>)>;
 
-/// Units in one NVRTC call: measured in `benches/`, more gain little and a failing unit costs a recompile of its batch.
-const BATCH: usize = 16;
+/// Mutants compiled at a time. Two workers share them, so that an NVRTC call has about 16 units: more gain little
+/// (`benches/`), and a failing unit costs a recompile of its batch.
+const BATCH: usize = 32;
 
 /// A version of the substrate: the original or a mutant.
 #[derive(Clone)]
@@ -71,10 +73,10 @@ fn parse(source: &str) -> Result<Parsed, HostError> {
     Ok(Parsed { host, device, kernels })
 }
 
-fn version(problem: &Problem, parsed: &Parsed, exe: Executable, image: &Image, shapes: &Shapes) -> Version {
+fn version(problem: &Problem, parsed: &Parsed, compiled: Compiled, shapes: &Shapes) -> Version {
+    let Compiled { exe, identity: kernels } = compiled;
     let plans: BTreeMap<String, Result<Plan, HostError>> =
         shapes.iter().map(|(name, dims)| (name.clone(), parsed.host.plan(&problem.bindings(dims)))).collect();
-    let kernels = image.identity.clone();
     let mut hash = Sha256::new();
     let mut put = |part: &str| {
         hash.update((part.len() as u64).to_le_bytes());
@@ -101,26 +103,65 @@ pub fn trace(plan: &Result<Plan, HostError>) -> String {
     }
 }
 
+/// Kernels of a version, ready to run, with their identities by the launcher's names.
+#[derive(Clone)]
+struct Compiled {
+    exe: Executable,
+    identity: BTreeMap<String, String>,
+}
+
+impl Compiled {
+    /// One version out of kernels that were compiled apart; `None` where the device must have them from one module.
+    fn gathered(parts: &[Compiled]) -> Option<Compiled> {
+        let mut entries = BTreeMap::new();
+        let mut identity = BTreeMap::new();
+        for part in parts {
+            entries.extend(part.exe.entries.iter().map(|(k, v)| (k.clone(), v.clone())));
+            identity.extend(part.identity.clone());
+        }
+        let kernels = parts
+            .iter()
+            .flat_map(|p| p.exe.entries.values().map(|entry| (p.exe.loaded.as_ref(), entry.name.as_str())));
+        let loaded = Arc::new(Loaded::gathered(kernels)?);
+        Some(Compiled { exe: Executable { loaded, entries: Arc::new(entries) }, identity })
+    }
+
+    /// Only what a launcher names; `None` where it names more.
+    fn only(&self, kernels: &[String]) -> Option<Compiled> {
+        let pick =
+            |k: &String| Some((k.clone(), self.exe.entries.get(k)?.clone(), self.identity.get(k)?.clone()));
+        let picked: Vec<_> = kernels.iter().map(pick).collect::<Option<_>>()?;
+        let identity = picked.iter().map(|(k, _, i)| (k.clone(), i.clone())).collect();
+        let entries = picked.into_iter().map(|(k, entry, _)| (k, entry)).collect();
+        let loaded = Arc::clone(&self.exe.loaded);
+        Some(Compiled { exe: Executable { loaded, entries: Arc::new(entries) }, identity })
+    }
+}
+
 /// Decodes images, each batch's PTX once.
 #[derive(Default)]
 struct Decoder {
-    done: HashMap<usize, Result<Executable, String>>,
+    done: HashMap<usize, Result<(Arc<Module>, Arc<Loaded>), String>>,
 }
 
 impl Decoder {
-    fn decode(&mut self, image: &Image) -> Result<Executable, String> {
+    fn decode(&mut self, image: &Image) -> Result<Compiled, String> {
         // Units of a batch share one text, so its address tells batches apart while they are alive.
         let key = Arc::as_ptr(&image.ptx).cast::<u8>() as usize;
         let base = self.done.entry(key).or_insert_with(|| {
             let module = assay_ptx::parse_module(&image.ptx).map_err(|e| format!("PTX: {e}"))?;
             let loaded = Loaded::new(&module).map_err(|e| e.to_string())?;
-            Ok(Executable { module: Arc::new(module), loaded: Arc::new(loaded), entries: Arc::default() })
+            Ok((Arc::new(module), Arc::new(loaded)))
         });
-        let base = base.clone()?;
+        let (module, loaded) = base.clone()?;
         for entry in image.entries.values() {
-            base.loaded.check(entry).map_err(|e| e.to_string())?;
+            loaded.check(entry).map_err(|e| e.to_string())?;
         }
-        Ok(Executable { entries: Arc::new(image.entries.clone()), ..base })
+        let entry = |name: &String| Entry { module: Arc::clone(&module), name: name.clone() };
+        let entries = Arc::new(image.entries.iter().map(|(k, name)| (k.clone(), entry(name))).collect());
+        let compiled = Compiled { exe: Executable { loaded, entries }, identity: image.identity.clone() };
+        // Without the variables of the batch's other units, where that can be.
+        Ok(Compiled::gathered(std::slice::from_ref(&compiled)).unwrap_or(compiled))
     }
 }
 
@@ -146,8 +187,8 @@ pub(crate) fn try_compiled(
     shapes: &Shapes,
 ) -> Result<Version, Refused> {
     let parsed = parse(source).map_err(Refused::Host)?;
-    let (image, exe) = executable(compiler, options, &unit("whole", file, &parsed))?;
-    Ok(version(problem, &parsed, exe, &image, shapes))
+    let compiled = compile_unit(compiler, options, &unit("whole", file, &parsed))?.1;
+    Ok(version(problem, &parsed, compiled, shapes))
 }
 
 /// Compiles and decodes one unit by itself.
@@ -156,10 +197,18 @@ pub(crate) fn executable(
     options: &assay_nvrtc::Options,
     unit: &Unit,
 ) -> Result<(Image, Executable), Refused> {
+    compile_unit(compiler, options, unit).map(|(image, compiled)| (image, compiled.exe))
+}
+
+fn compile_unit(
+    compiler: &Compiler,
+    options: &assay_nvrtc::Options,
+    unit: &Unit,
+) -> Result<(Image, Compiled), Refused> {
     let image = compiler.compile(options, std::slice::from_ref(unit)).pop().ok_or(Refused::Lost)?;
     let image = image.map_err(Refused::Compile)?;
-    let exe = Decoder::default().decode(&image).map_err(Refused::Device)?;
-    Ok((image, exe))
+    let compiled = Decoder::default().decode(&image).map_err(Refused::Device)?;
+    Ok((image, compiled))
 }
 
 /// Compiles a version that must compile: the original, or another implementation. `file` is for messages.
@@ -214,12 +263,16 @@ pub fn sort(
     mutants: Vec<Mutant>,
     step: &(dyn Fn(u64) -> Result<(), CampaignError> + Sync),
 ) -> Result<Vec<Candidate>, CampaignError> {
-    let chunks: Vec<&[Mutant]> = mutants.chunks(BATCH).collect();
+    let bench =
+        Filter { problem, compiler, options, shapes, known: Known::of(problem, compiler, options, original) };
+    // Even chunks: a short last one would leave its calls with few units.
+    let chunks: Vec<&[Mutant]> =
+        mutants.chunks(mutants.len().div_ceil(mutants.len().div_ceil(BATCH).max(1)).max(1)).collect();
     let compiled: Vec<Vec<(Option<Version>, Sorted)>> = chunks
         .par_iter()
         .map(|chunk| {
             step(0)?;
-            let done = compile_chunk(problem, compiler, options, shapes, chunk)?;
+            let done = bench.compile_chunk(chunk)?;
             step(chunk.len() as u64)?;
             Ok(done)
         })
@@ -255,75 +308,198 @@ fn same_traces(a: &Version, b: &Version) -> bool {
         && a.plans.iter().all(|(shape, plan)| b.plans.get(shape).map(trace) == Some(trace(plan)))
 }
 
-fn compile_chunk(
-    problem: &Problem,
-    compiler: &Compiler,
-    options: &assay_nvrtc::Options,
-    shapes: &Shapes,
-    mutants: &[Mutant],
-) -> Result<Vec<(Option<Version>, Sorted)>, CampaignError> {
-    let parsed: Vec<Result<Parsed, HostError>> =
-        mutants.iter().map(|m| parse(&m.apply(&problem.kernel_source))).collect();
-    let units: Vec<Unit> = mutants
-        .iter()
-        .zip(&parsed)
-        .filter_map(|(m, p)| p.as_ref().ok().map(|p| unit(&m.id, UNIT_FILE, p)))
-        .collect();
-    let mut images = compiler.compile(options, &units).into_iter();
-    let mut decoder = Decoder::default();
-    let mut out = Vec::with_capacity(mutants.len());
-    for p in &parsed {
-        let p = match p {
-            Ok(p) => p,
-            Err(e @ HostError::Unsupported { .. }) => {
-                out.push((None, Sorted::Quarantined(format!("launcher: {e}"))));
-                continue;
-            }
-            Err(e) => {
-                out.push((None, Sorted::Noncompiling(format!("launcher: {e}"))));
-                continue;
-            }
-        };
-        let image =
-            images.next().ok_or_else(|| CampaignError::Internal("the compiler lost a unit".into()))?;
-        out.push(match image {
-            Err(e) => match e.kind {
-                CompileErrorKind::Rejected => (None, Sorted::Noncompiling(e.to_string())),
-                CompileErrorKind::TimedOut | CompileErrorKind::Crashed => {
-                    (None, Sorted::Quarantined(format!("compiler: {e}")))
-                }
-                CompileErrorKind::Options | CompileErrorKind::Unavailable => {
-                    return Err(compile_fault("kernel.cu", &e));
-                }
-            },
-            Ok(image) => match decoder.decode(&image) {
-                Ok(exe) => (Some(version(problem, p, exe, &image, shapes)), Sorted::Distinct),
-                // One unit's instruction that the device lacks must not take its batch down.
-                Err(_) if units.len() > 1 => alone(problem, compiler, options, shapes, p)?,
-                Err(e) => (None, Sorted::Quarantined(e)),
-            },
-        });
-    }
-    Ok(out)
+/// What the original's compilation answers for its mutants.
+struct Known {
+    device: String,
+    whole: Option<Compiled>,
+    /// The original's text without kernels; `None` where kernels are not compiled apart.
+    rest: Option<String>,
+    /// By the text of one kernel alone.
+    kernels: HashMap<String, Compiled>,
 }
 
-/// A unit compiled by itself, after its batch could not be decoded.
-fn alone(
-    problem: &Problem,
-    compiler: &Compiler,
-    options: &assay_nvrtc::Options,
-    shapes: &Shapes,
-    parsed: &Parsed,
-) -> Result<(Option<Version>, Sorted), CampaignError> {
-    let image = compiler
-        .compile(options, &[unit("alone", UNIT_FILE, parsed)])
-        .pop()
-        .ok_or_else(|| CampaignError::Internal("the compiler gave no answer".into()))?;
-    Ok(match image {
-        Err(e) => (None, Sorted::Quarantined(format!("compiler: {e}"))),
-        Ok(image) => match Decoder::default().decode(&image) {
-            Ok(exe) => (Some(version(problem, parsed, exe, &image, shapes)), Sorted::Distinct),
-            Err(e) => (None, Sorted::Quarantined(e)),
-        },
-    })
+impl Known {
+    /// Compiles the original's kernels one by one where it has several, and keeps that only if each comes out as it did
+    /// in the whole file: then nothing in the file makes one kernel's code depend on another's text.
+    fn of(
+        problem: &Problem,
+        compiler: &Compiler,
+        options: &assay_nvrtc::Options,
+        original: &Version,
+    ) -> Known {
+        let mut known = Known { device: String::new(), whole: None, rest: None, kernels: HashMap::new() };
+        let Ok(parsed) = parse(&problem.kernel_source) else { return known };
+        let whole = original.exe.clone().map(|exe| Compiled { exe, identity: original.kernels.clone() });
+        known.device.clone_from(&parsed.device);
+        known.whole = whole;
+        let Some(texts) = kernel_texts(&parsed.device).filter(|t| t.kernels.len() > 1) else { return known };
+        let Some(split) = apart(&texts, &parsed.kernels) else { return known };
+        let units: Vec<Unit> = split.iter().map(|(text, names)| part_unit("part", text, names)).collect();
+        let mut decoder = Decoder::default();
+        let mut parts = Vec::new();
+        for image in compiler.compile(options, &units) {
+            match image.ok().and_then(|image| decoder.decode(&image).ok()) {
+                Some(part) => parts.push(part),
+                None => return known,
+            }
+        }
+        if Compiled::gathered(&parts).is_some_and(|all| all.identity == original.kernels) {
+            known.kernels = split.into_iter().map(|(text, _)| text.to_owned()).zip(parts).collect();
+            known.rest = Some(texts.rest);
+        }
+        known
+    }
+}
+
+/// For each kernel that a launcher names: its text alone, and the name expressions for it. `None` where one is not found.
+fn apart<'t>(texts: &'t KernelTexts, kernels: &[String]) -> Option<Vec<(&'t str, Vec<String>)>> {
+    let mut out: BTreeMap<&str, (&str, Vec<String>)> = BTreeMap::new();
+    for expression in kernels {
+        let (base, text) = texts.kernels.get_key_value(KernelTexts::base(expression))?;
+        out.entry(base).or_insert_with(|| (text, Vec::new())).1.push(expression.clone());
+    }
+    Some(out.into_values().collect())
+}
+
+fn part_unit(name: &str, text: &str, kernels: &[String]) -> Unit {
+    Unit {
+        name: name.to_owned(),
+        file: UNIT_FILE.to_owned(),
+        source: text.to_owned(),
+        kernels: kernels.to_vec(),
+    }
+}
+
+/// Where a mutant's kernels come from.
+enum Source {
+    /// The compiler is not asked.
+    Known(Compiled),
+    /// The whole text: a unit.
+    Whole(usize),
+    /// Kernels as in the original, and units of one kernel each.
+    Parts(Vec<Compiled>, Vec<usize>),
+}
+
+/// Everything that the chunks of a problem share.
+struct Filter<'a> {
+    problem: &'a Problem,
+    compiler: &'a Compiler,
+    options: &'a assay_nvrtc::Options,
+    shapes: &'a Shapes,
+    known: Known,
+}
+
+type Filtered = (Option<Version>, Sorted);
+
+impl Filter<'_> {
+    fn compile_chunk(&self, mutants: &[Mutant]) -> Result<Vec<Filtered>, CampaignError> {
+        let parsed: Vec<Result<Parsed, HostError>> =
+            mutants.iter().map(|m| parse(&m.apply(&self.problem.kernel_source))).collect();
+        let mut units = Vec::new();
+        let sources: Vec<Option<Source>> = mutants
+            .iter()
+            .zip(&parsed)
+            .map(|(m, p)| p.as_ref().ok().map(|p| self.source(&m.id, p, &mut units)))
+            .collect();
+        let images = self.compiler.compile(self.options, &units);
+        if images.len() != units.len() {
+            return Err(CampaignError::Internal("the compiler lost a unit".into()));
+        }
+        let mut decoder = Decoder::default();
+        let mut out = Vec::with_capacity(mutants.len());
+        for (p, source) in parsed.iter().zip(sources) {
+            out.push(match (p, source) {
+                (Ok(p), Some(source)) => self.assemble(p, source, &images, &mut decoder)?,
+                (Err(e @ HostError::Unsupported { .. }), _) => {
+                    (None, Sorted::Quarantined(format!("launcher: {e}")))
+                }
+                (Err(e), _) => (None, Sorted::Noncompiling(format!("launcher: {e}"))),
+                (Ok(_), None) => return Err(CampaignError::Internal("a mutant without a source".into())),
+            });
+        }
+        Ok(out)
+    }
+
+    /// What must be compiled for a mutant, added to `units`.
+    fn source(&self, name: &str, parsed: &Parsed, units: &mut Vec<Unit>) -> Source {
+        if parsed.device == self.known.device
+            && let Some(same) = self.known.whole.as_ref().and_then(|whole| whole.only(&parsed.kernels))
+        {
+            return Source::Known(same);
+        }
+        let mut add = |unit: Unit| {
+            units.push(unit);
+            units.len() - 1
+        };
+        let texts = self.known.rest.as_ref().and_then(|rest| {
+            // What lies outside of kernels may reach every one of them.
+            kernel_texts(&parsed.device).filter(|texts| texts.rest == *rest)
+        });
+        let Some(split) = texts.as_ref().and_then(|texts| apart(texts, &parsed.kernels)) else {
+            return Source::Whole(add(unit(name, UNIT_FILE, parsed)));
+        };
+        let (mut same, mut fresh) = (Vec::new(), Vec::new());
+        for (text, kernels) in split {
+            match self.known.kernels.get(text).and_then(|part| part.only(&kernels)) {
+                Some(part) => same.push(part),
+                None => fresh.push(add(part_unit(name, text, &kernels))),
+            }
+        }
+        Source::Parts(same, fresh)
+    }
+
+    fn assemble(
+        &self,
+        parsed: &Parsed,
+        source: Source,
+        images: &[Result<Image, CompileError>],
+        decoder: &mut Decoder,
+    ) -> Result<Filtered, CampaignError> {
+        let compiled = match source {
+            Source::Known(compiled) => Some(compiled),
+            Source::Whole(at) => match &images[at] {
+                Err(e) => return refusal(e),
+                Ok(image) => decoder.decode(image).ok(),
+            },
+            Source::Parts(mut parts, units) => {
+                for at in &units {
+                    parts.extend(images[*at].as_ref().ok().and_then(|image| decoder.decode(image).ok()));
+                }
+                Compiled::gathered(&parts).filter(|all| all.identity.len() == parsed.kernels.len())
+            }
+        };
+        match compiled {
+            Some(compiled) => {
+                Ok((Some(version(self.problem, parsed, compiled, self.shapes)), Sorted::Distinct))
+            }
+            // One unit's instruction that the device lacks must not take its batch down, and the messages for a text
+            // are those for all of it.
+            None => self.alone(parsed),
+        }
+    }
+
+    /// A mutant's whole text in a call of its own.
+    fn alone(&self, parsed: &Parsed) -> Result<Filtered, CampaignError> {
+        match compile_unit(self.compiler, self.options, &unit("alone", UNIT_FILE, parsed)) {
+            Ok((_, compiled)) => {
+                Ok((Some(version(self.problem, parsed, compiled, self.shapes)), Sorted::Distinct))
+            }
+            Err(Refused::Compile(e)) => refusal(&e),
+            Err(Refused::Device(e)) => Ok((None, Sorted::Quarantined(e))),
+            Err(Refused::Host(_) | Refused::Lost) => {
+                Err(CampaignError::Internal("the compiler gave no answer".into()))
+            }
+        }
+    }
+}
+
+/// Where a mutant goes that gave no image.
+fn refusal(e: &CompileError) -> Result<Filtered, CampaignError> {
+    match e.kind {
+        CompileErrorKind::Rejected => Ok((None, Sorted::Noncompiling(e.to_string()))),
+        CompileErrorKind::TimedOut | CompileErrorKind::Crashed => {
+            Ok((None, Sorted::Quarantined(format!("compiler: {e}"))))
+        }
+        CompileErrorKind::Options | CompileErrorKind::Unavailable => Err(compile_fault("kernel.cu", e)),
+    }
 }

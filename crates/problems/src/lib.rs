@@ -34,8 +34,8 @@ pub use error::{HostError, InputError, LoadError, RecipeError};
 pub use expr::{Expr, ExprError};
 pub use folder::MAX_FILE_BYTES;
 pub use host::{
-    Bindings, HostProgram, LaunchOp, Parameter, ParameterKind, Plan, PlanArg, PlanOp, Scratch, device_source,
-    kernel_names, kernel_parameters,
+    Bindings, HostProgram, KernelTexts, LaunchOp, Parameter, ParameterKind, Plan, PlanArg, PlanOp, Scratch,
+    device_source, kernel_names, kernel_parameters, kernel_texts,
 };
 pub use include::{Inlined, inline_includes};
 pub use init::{Init, Made, Values};

@@ -391,6 +391,8 @@ pub(crate) struct Kernel {
     pub(crate) max_threads: Option<u64>,
     pub(crate) req_block: Option<[u64; 3]>,
     pub(crate) files: Arc<Vec<String>>,
+    /// It, or a function that it reaches, names a global or constant variable of its module.
+    pub(crate) touches_variables: bool,
     /// Compiled code of the entry.
     pub(crate) jit: crate::jit::Cache,
 }

@@ -33,7 +33,7 @@ const MAX_SHARED: u64 = 227 << 10;
 
 /// A decoded module: shared between threads and sessions.
 pub struct Loaded {
-    kernels: BTreeMap<String, Result<Kernel, LoadError>>,
+    kernels: BTreeMap<String, Result<Arc<Kernel>, LoadError>>,
     variables: Vec<ModuleVariable>,
 }
 
@@ -70,13 +70,35 @@ impl Loaded {
                 {
                     first = Some(e.clone());
                 }
-                kernels.insert(f.name.clone(), k);
+                kernels.insert(f.name.clone(), k.map(Arc::new));
             }
         }
         match first {
             Some(e) if kernels.values().all(Result::is_err) => Err(e),
             _ => Ok(Loaded { kernels, variables: decode::module_variables(module) }),
         }
+    }
+
+    /// Kernels out of several modules, as if one had them all: each `(module, kernel)` under its own name.
+    ///
+    /// `None` where a kernel is missing or cannot run, where it touches a variable of its module (which others there may
+    /// share), and where two have one name.
+    pub fn gathered<'a>(parts: impl IntoIterator<Item = (&'a Loaded, &'a str)>) -> Option<Loaded> {
+        let mut kernels: BTreeMap<String, Result<Arc<Kernel>, LoadError>> = BTreeMap::new();
+        for (loaded, name) in parts {
+            let kernel = loaded.kernels.get(name)?.as_ref().ok()?;
+            if kernel.touches_variables {
+                return None;
+            }
+            match kernels.get(name) {
+                Some(Ok(there)) if Arc::ptr_eq(there, kernel) => {}
+                Some(_) => return None,
+                None => {
+                    kernels.insert(name.to_owned(), Ok(Arc::clone(kernel)));
+                }
+            }
+        }
+        Some(Loaded { kernels, variables: Vec::new() })
     }
 
     /// Names of the kernels, in order of the alphabet.

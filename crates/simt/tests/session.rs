@@ -177,3 +177,43 @@ fn a_grid_without_end_of_empty_blocks_is_exhausted() {
     assert_eq!(outcome.status, Status::Exhausted);
     assert!(outcome.instructions < 1_000_000, "{}", outcome.instructions);
 }
+
+#[test]
+fn kernels_of_several_modules_run_as_one_unless_they_touch_a_variable() {
+    let counting = TEXT.replace(
+        ".visible .entry bad",
+        ".global .align 4 .u32 count;\n.visible .entry counts()\n{\n.reg .b32 %r<2>;\nld.global.u32 %r1, [count];\nret;\n}\n\
+         .visible .entry bad",
+    );
+    let counting = Loaded::new(&assay_ptx::parse_module(&counting).unwrap()).unwrap();
+    let other = TEXT.replace("entry copy", "entry also");
+    let other = Loaded::new(&assay_ptx::parse_module(&other).unwrap()).unwrap();
+    let gathered = Loaded::gathered([(&*loaded(), "copy"), (&other, "also")]).unwrap();
+    assert!(gathered.kernels().eq(["also", "copy"]));
+    let mut s = Session::new(Arc::new(gathered), Options::default());
+    let bytes: Vec<u8> = (0..256u32).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let spec = |name, init| BufferSpec {
+        name,
+        size_bytes: 1024,
+        official_bytes: 1024,
+        role: Role::Input,
+        dtype: DType::F32,
+        init,
+        may_write: true,
+        sparse: false,
+        shape: &[],
+    };
+    let x = s.alloc(spec("x", Init::Bytes(&bytes))).unwrap();
+    let y = s.alloc(spec("y", Init::Uninit)).unwrap();
+    assert_eq!(copy(&mut s, x, y, 256).status, Status::Ok);
+    assert_eq!(s.read(y), bytes);
+    // The variable is there, but this kernel does not name it.
+    assert!(Loaded::gathered([(&counting, "copy"), (&other, "also")]).is_some());
+    for refused in ["counts", "bad", "absent"] {
+        assert!(Loaded::gathered([(&counting, refused)]).is_none(), "{refused}");
+    }
+    assert!(
+        Loaded::gathered([(&counting, "copy"), (&*loaded(), "copy")]).is_none(),
+        "one name for two kernels"
+    );
+}

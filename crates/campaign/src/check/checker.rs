@@ -492,7 +492,7 @@ fn c_type(dtype: assay_tensor::DType) -> &'static str {
 /// The first launch whose arguments do not fit its kernel, with its line.
 pub(super) fn misfit(exe: &crate::execute::Executable, plan: &Plan) -> Option<String> {
     for l in plan.launches() {
-        let Some((_, f)) = exe.entries.get(&l.kernel).and_then(|e| exe.module.entry(e)) else {
+        let Some((_, f)) = exe.kernel(&l.kernel) else {
             return Some(format!("{}: no kernel `{}` in the compiled file", l.line, l.kernel));
         };
         if f.params.len() != l.args.len() {

@@ -190,8 +190,7 @@ pub fn run(
             }
             PlanOp::Launch(launch) => launch,
         };
-        let entry = exe.entries.get(&launch.kernel);
-        let Some((entry, (_, function))) = entry.and_then(|e| Some((e, exe.module.entry(e)?))) else {
+        let Some((entry, function)) = exe.kernel(&launch.kernel) else {
             return Ran { end: RunEnd::Fault(format!("no kernel `{}`", launch.kernel)), ..ran };
         };
         let args = match bind(&function.params, &launch.args, &pointers) {

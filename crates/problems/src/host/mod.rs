@@ -51,7 +51,7 @@ use types::{Scalar, Ty, Value};
 pub(crate) use preprocess::directive;
 
 pub use plan::{Bindings, LaunchOp, Plan, PlanArg, PlanOp, Scratch};
-pub use source::{device_source, kernel_names, kernel_parameters};
+pub use source::{KernelTexts, device_source, kernel_names, kernel_parameters, kernel_texts};
 
 /// The preprocessor lines of a text, with their byte offsets; those within comments and strings are none.
 pub(crate) fn directives(source: &str) -> Vec<(usize, &str)> {

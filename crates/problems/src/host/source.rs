@@ -8,7 +8,7 @@
 //! What it misses: a host-only record that names none of those; host functions whose braces are split over the
 //! two sides of an `#if`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::items::{DeviceMacros, Item, ItemKind, split};
 use super::lex::{Kind, Tok, lex};
@@ -237,6 +237,76 @@ pub fn device_source(source: &str) -> String {
         }
     }
     blank(source, &cut)
+}
+
+/// A device text taken apart: what each kernel would be compiled from on its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelTexts {
+    /// What is left when every kernel is blank.
+    pub rest: String,
+    /// By name, without namespaces and template arguments: the text in which every other kernel is blank.
+    pub kernels: BTreeMap<String, String>,
+}
+
+impl KernelTexts {
+    /// The name in [`KernelTexts::kernels`] for a name expression, as `n::k<4>`: `k`.
+    pub fn base(expression: &str) -> &str {
+        let base = expression.split('<').next().unwrap_or(expression);
+        base.rsplit("::").next().unwrap_or(base).trim()
+    }
+}
+
+/// Takes a device text apart. Every line, and every column of what is left, stays where it was; blanks at the ends of
+/// lines go, so that what does not change is equal whatever stood in a blank kernel.
+///
+/// `None` where a kernel cannot be left out by its text alone: it is declared, instantiated or overloaded elsewhere, a
+/// directive other than `#pragma unroll` stands inside it, another kernel's text names it, the text counts itself
+/// (`__COUNTER__`), or has a literal of several lines.
+pub fn kernel_texts(device: &str) -> Option<KernelTexts> {
+    let toks = lex(device, 0);
+    let counts = device.contains("__COUNTER__");
+    if counts || toks.iter().any(|t| t.kind == Kind::Str && t.text.contains('\n')) {
+        return None;
+    }
+    let items = split(&toks, &DeviceMacros::gather(&toks));
+    let mut found: Vec<(&str, &Item)> = Vec::new();
+    for item in items.iter().filter(|i| i.kernel) {
+        let name = toks[item.name?].text;
+        let plain = item.kind == ItemKind::Function
+            && item.body.is_some()
+            && found.iter().all(|(n, _)| *n != name)
+            && toks[item.range.clone()].iter().filter(|t| t.kind == Kind::Directive).all(|t| {
+                let d = directive(t.text);
+                d.name == "pragma" && d.rest.trim_start().starts_with("unroll")
+            });
+        if !plain {
+            return None;
+        }
+        found.push((name, item));
+    }
+    let inside = |at: usize| found.iter().position(|(_, item)| item.range.contains(&at));
+    for (at, tok) in toks.iter().enumerate() {
+        let named = found.iter().position(|(n, _)| tok.kind == Kind::Ident && *n == tok.text);
+        if named.is_some() && named != inside(at) {
+            return None;
+        }
+        // Hidden in a macro, or where no kernel was found.
+        if inside(at).is_none() && tok.is("__global__") {
+            return None;
+        }
+    }
+    let without = |kept: Option<&str>| {
+        let cut: Vec<_> =
+            found.iter().filter(|(n, _)| kept != Some(*n)).map(|(_, item)| bytes(&toks, item)).collect();
+        let mut out = String::with_capacity(device.len());
+        for line in blank(device, &cut).lines() {
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    };
+    let kernels = found.iter().map(|(n, _)| ((*n).to_owned(), without(Some(n)))).collect();
+    Some(KernelTexts { rest: without(None), kernels })
 }
 
 /// The parameters of a kernel as they are written, without comments: `const float* x, int n`. `kernel` may be a template
@@ -566,6 +636,40 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_alone_has_every_line_and_column_where_it_was() {
+        let s = "constexpr int T = 4;\ntemplate <typename X> __global__ void a(X* x)\n{\n  #pragma unroll\n  \
+                 for (int i = 0; i < T; ++i) x[i] = 1;\n}\n__device__ int f() { return 1; } \
+                 __global__ void b(int* p) { *p = f(); }\n";
+        let texts = kernel_texts(s).unwrap();
+        assert!(texts.kernels.keys().eq(["a", "b"]));
+        assert_eq!(texts.rest, "constexpr int T = 4;\n\n\n\n\n\n__device__ int f() { return 1; }\n");
+        let b = &texts.kernels["b"];
+        assert_eq!((b.lines().count(), b.lines().nth(6)), (7, s.lines().nth(6)));
+        assert!(!b.contains("unroll") && texts.kernels["a"].contains("x[i] = 1"));
+        // An edit in one kernel leaves the other's text as it is.
+        assert_eq!(kernel_texts(&s.replace("x[i] = 1", "x[i] = -1000")).unwrap().kernels["b"], *b);
+        assert_eq!(KernelTexts::base("::n::a<float, 3>"), "a");
+    }
+
+    #[test]
+    fn kernels_that_cannot_be_left_out_are_not_taken_apart() {
+        let whole = [
+            "__global__ void a(int*); __global__ void a(int* p) {}",
+            "__global__ void a(int*) {} __global__ void a(float*) {}",
+            "template <int N> __global__ void a() {} template __global__ void a<3>();",
+            "__global__ void a() {\n#define T 3\n}\n__global__ void b() {}",
+            "__global__ void a() {\n#if T\n}\n#else\n}\n#endif\n__global__ void b() {}",
+            "__global__ void a() {} __device__ void (*p)() = a;",
+            "__global__ void a() {} __global__ void b() { a<<<1, 1>>>(); }",
+            "__global__ void a() { int n = __COUNTER__; } __global__ void b() {}",
+            "__device__ const char* s = R\"(x  \n)\"; __global__ void a() {}",
+        ];
+        for source in whole {
+            assert_eq!(kernel_texts(source), None, "{source}");
+        }
+    }
+
+    #[test]
     fn arbitrary_text_does_not_panic() {
         let pieces = [
             "{",
@@ -590,6 +694,7 @@ mod tests {
                 for c in pieces {
                     let s = format!("{a} {b}\n{c}");
                     assert_eq!(device_source(&s).len(), s.len());
+                    let _ = kernel_texts(&s);
                 }
             }
         }

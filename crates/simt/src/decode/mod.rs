@@ -130,6 +130,7 @@ pub(crate) fn kernel(m: &Module, entry: FuncId, variant: Variant) -> Result<Kern
     let mut order = vec![entry];
     by_function[entry.index()] = Some(0);
     let mut shared_used: Vec<VarId> = Vec::new();
+    let mut touches_variables = false;
     let mut at = 0;
     while at < order.len() {
         let f = &m.functions[order[at].index()];
@@ -150,6 +151,9 @@ pub(crate) fn kernel(m: &Module, entry: FuncId, variant: Variant) -> Result<Kern
                     {
                         shared_used.push(id);
                     }
+                    SymbolRef::Module(id) => {
+                        touches_variables |= m.variables[id.index()].space != Space::Shared
+                    }
                     _ => {}
                 });
                 if let Operand::CallTargets(t) = o {
@@ -158,6 +162,7 @@ pub(crate) fn kernel(m: &Module, entry: FuncId, variant: Variant) -> Result<Kern
             }
             // The targets of an indirect call may come from a table in memory.
             if i.op == Op::Call && matches!(i.operands.get(1), Some(Operand::Reg(_))) {
+                touches_variables = true;
                 for v in &m.variables {
                     for r in &v.relocations {
                         if let SymbolRef::Function(id) = r.symbol {
@@ -231,6 +236,7 @@ pub(crate) fn kernel(m: &Module, entry: FuncId, variant: Variant) -> Result<Kern
         max_threads: f.max_ntid.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
         req_block: f.req_ntid,
         files: Arc::new(m.files.clone()),
+        touches_variables,
         jit: crate::jit::Cache::default(),
     })
 }
