@@ -309,9 +309,8 @@ fn same_traces(a: &Version, b: &Version) -> bool {
 }
 
 /// What the original's compilation answers for its mutants.
+#[derive(Default)]
 struct Known {
-    device: String,
-    whole: Option<Compiled>,
     /// The original's text without kernels; `None` where kernels are not compiled apart.
     rest: Option<String>,
     /// By the text of one kernel alone.
@@ -319,35 +318,39 @@ struct Known {
 }
 
 impl Known {
-    /// Compiles the original's kernels one by one where it has several, and keeps that only if each comes out as it did
-    /// in the whole file: then nothing in the file makes one kernel's code depend on another's text.
+    /// The original's kernels one by one: itself where it has one; else each is compiled by itself, which is kept only if
+    /// all come out as they did in the whole file: then nothing there makes one kernel's code depend on another's text.
     fn of(
         problem: &Problem,
         compiler: &Compiler,
         options: &assay_nvrtc::Options,
         original: &Version,
     ) -> Known {
-        let mut known = Known { device: String::new(), whole: None, rest: None, kernels: HashMap::new() };
-        let Ok(parsed) = parse(&problem.kernel_source) else { return known };
-        let whole = original.exe.clone().map(|exe| Compiled { exe, identity: original.kernels.clone() });
-        known.device.clone_from(&parsed.device);
-        known.whole = whole;
-        let Some(texts) = kernel_texts(&parsed.device).filter(|t| t.kernels.len() > 1) else { return known };
-        let Some(split) = apart(&texts, &parsed.kernels) else { return known };
-        let units: Vec<Unit> = split.iter().map(|(text, names)| part_unit("part", text, names)).collect();
-        let mut decoder = Decoder::default();
-        let mut parts = Vec::new();
-        for image in compiler.compile(options, &units) {
-            match image.ok().and_then(|image| decoder.decode(&image).ok()) {
-                Some(part) => parts.push(part),
-                None => return known,
-            }
+        Self::split(problem, compiler, options, original).unwrap_or_default()
+    }
+
+    fn split(
+        problem: &Problem,
+        compiler: &Compiler,
+        options: &assay_nvrtc::Options,
+        original: &Version,
+    ) -> Option<Known> {
+        let parsed = parse(&problem.kernel_source).ok()?;
+        let texts = kernel_texts(&parsed.device)?;
+        let split = apart(&texts, &parsed.kernels)?;
+        let parts: Vec<Compiled> = if texts.kernels.len() == 1 {
+            vec![Compiled { exe: original.exe.clone()?, identity: original.kernels.clone() }]
+        } else {
+            let units: Vec<Unit> = split.iter().map(|(text, names)| part_unit("part", text, names)).collect();
+            let mut decoder = Decoder::default();
+            let images = compiler.compile(options, &units).into_iter();
+            images.map(|image| decoder.decode(&image.ok()?).ok()).collect::<Option<_>>()?
+        };
+        if parts.len() != split.len() || Compiled::gathered(&parts)?.identity != original.kernels {
+            return None;
         }
-        if Compiled::gathered(&parts).is_some_and(|all| all.identity == original.kernels) {
-            known.kernels = split.into_iter().map(|(text, _)| text.to_owned()).zip(parts).collect();
-            known.rest = Some(texts.rest);
-        }
-        known
+        let kernels = split.into_iter().map(|(text, _)| text.to_owned()).zip(parts).collect();
+        Some(Known { rest: Some(texts.rest), kernels })
     }
 }
 
@@ -372,8 +375,6 @@ fn part_unit(name: &str, text: &str, kernels: &[String]) -> Unit {
 
 /// Where a mutant's kernels come from.
 enum Source {
-    /// The compiler is not asked.
-    Known(Compiled),
     /// The whole text: a unit.
     Whole(usize),
     /// Kernels as in the original, and units of one kernel each.
@@ -422,11 +423,6 @@ impl Filter<'_> {
 
     /// What must be compiled for a mutant, added to `units`.
     fn source(&self, name: &str, parsed: &Parsed, units: &mut Vec<Unit>) -> Source {
-        if parsed.device == self.known.device
-            && let Some(same) = self.known.whole.as_ref().and_then(|whole| whole.only(&parsed.kernels))
-        {
-            return Source::Known(same);
-        }
         let mut add = |unit: Unit| {
             units.push(unit);
             units.len() - 1
@@ -456,7 +452,6 @@ impl Filter<'_> {
         decoder: &mut Decoder,
     ) -> Result<Filtered, CampaignError> {
         let compiled = match source {
-            Source::Known(compiled) => Some(compiled),
             Source::Whole(at) => match &images[at] {
                 Err(e) => return refusal(e),
                 Ok(image) => decoder.decode(image).ok(),
