@@ -138,10 +138,13 @@ impl Compiled {
     }
 }
 
+/// A batch's PTX, parsed and decoded; in words why it cannot be.
+type Decoded = Result<(Arc<Module>, Arc<Loaded>), String>;
+
 /// Decodes images, each batch's PTX once.
 #[derive(Default)]
 struct Decoder {
-    done: HashMap<usize, Result<(Arc<Module>, Arc<Loaded>), String>>,
+    done: HashMap<usize, Decoded>,
 }
 
 impl Decoder {
