@@ -43,6 +43,6 @@ pub use inputs::InputValues;
 pub use load::load;
 pub use losses::{Loss, Lost};
 pub use problem::{Degenerate, Dim, Extents, Input, InputKind, Problem, Reach, Structure, Trivial};
-pub use recipe::{DEFAULT_SEED, Kind, Position, Recipe};
+pub use recipe::{DEFAULT_SEED, Kind, Position, Recipe, kind_names};
 pub use spread::spread;
 pub use targeted::{search_recipes, targeted_recipes};

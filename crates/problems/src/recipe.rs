@@ -154,6 +154,11 @@ const NAMES: &str = "official rand normal(std) uniform(lo,hi) constant(v) ties(k
                      sparse(p) samesign(mag) ramp loguniform(lo,hi) alternating(mag) spike(first|mid|last,mag[,dim]) \
                      shifted(mean,std) mixed(first)";
 
+/// The names of all kinds.
+pub fn kind_names() -> impl Iterator<Item = &'static str> {
+    NAMES.split_whitespace().filter_map(|w| w.split('(').next())
+}
+
 struct Reader<'t> {
     text: &'t str,
     i: usize,

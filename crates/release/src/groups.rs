@@ -54,6 +54,7 @@ impl Group {
             "alternating" => "large, the sign alternating",
             "spike" => "one large value in every row",
             "shifted" => "normal around a mean far from 0",
+            "mixed" => "another kind in every sample",
             _ => "a kind that this version does not know",
         }
     }
@@ -84,6 +85,14 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_of_recipe_has_a_phrase() {
+        for kind in assay_problems::kind_names() {
+            let group = Group { word: kind.to_owned(), ..Group::of("official#0") };
+            assert!(!group.what().contains("does not know"), "{kind}");
+        }
+    }
 
     #[test]
     fn recipes_are_grouped_by_kind_scale_and_shape() {
