@@ -1,6 +1,7 @@
 //! Developer tasks: `cargo xtask check` (documents agree with the tree), `cargo xtask bless` (rewrite snapshots),
 //! `cargo xtask gate` (every substrate of the catalogue against its reference), `cargo xtask shipped RUN` (the default
-//! audit in RUN selects the suites that ship), `cargo xtask fuzz --minutes N [--seed S]` (the fuzz targets as seeded
+//! audit in RUN selects the suites that ship), `cargo xtask strongest RUN` (the audit of all problems in RUN selects the suite
+//! that `assay check` asks, and its inputs are those shipped), `cargo xtask fuzz --minutes N [--seed S]` (the fuzz targets as seeded
 //! tests).
 
 use std::collections::BTreeSet;
@@ -17,10 +18,11 @@ fn main() -> ExitCode {
         "bless" => bless(),
         "gate" => gate(&std::env::args().skip(2).collect::<Vec<_>>()),
         "shipped" => shipped(std::env::args().nth(2)),
+        "strongest" => strongest(std::env::args().nth(2)),
         "fuzz" => fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
             eprintln!(
-                "usage: cargo xtask check | bless | gate [--jobs N] | shipped RUN | fuzz --minutes N [--seed S]"
+                "usage: cargo xtask check | bless | gate [--jobs N] | shipped RUN | strongest RUN | fuzz --minutes N [--seed S]"
             );
             return ExitCode::from(2);
         }
@@ -66,10 +68,11 @@ fn check() -> anyhow::Result<()> {
 
 /// Words in backticks that look like paths of this repository. Words in capitals stand for something.
 fn paths_in(text: &str) -> BTreeSet<String> {
-    const ROOTS: [&str; 10] = [
+    const ROOTS: [&str; 11] = [
         "crates/",
         "problems/",
         "protocols/",
+        "suites/",
         "testdata/",
         "docs/",
         "benches/",
@@ -158,6 +161,26 @@ fn shipped(run: Option<String>) -> anyhow::Result<()> {
         );
     }
     println!("targeted-2 ships what the audit selects");
+    Ok(())
+}
+
+/// The suite that `assay check` asks is what greedy cover selects on the audit of all problems in `run`, and its recipes
+/// make the inputs that it states.
+fn strongest(run: Option<String>) -> anyhow::Result<()> {
+    let run = run.context("name the run folder of `assay audit --all`")?;
+    let shipped = root().join("suites/strongest.toml");
+    let out = root().join("target/strongest");
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["run", "--release", "--quiet", "--package", "assay", "--", "suite", &run]);
+    let status = command.args(["--budget", "8", "--out"]).arg(&out).status().context("writing the suite")?;
+    if !status.success() {
+        bail!("the suite cannot be written");
+    }
+    let made = out.join("suite.toml");
+    if fs::read(&shipped)? != fs::read(&made)? {
+        bail!("{} is not what the audit selects; compare it with {}", shipped.display(), made.display());
+    }
+    println!("the shipped suite is what the audit selects");
     Ok(())
 }
 

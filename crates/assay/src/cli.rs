@@ -53,7 +53,7 @@ pub enum Command {
     Protocols,
     /// Run one kernel on the CPU device and print its outputs and findings
     Run(RunArgs),
-    /// Print the suites that a finished audit selected
+    /// Print the suites that a finished audit selected, or write them with their tensors
     Suite(SuiteArgs),
     /// Print a finished audit again
     Report(ReportArgs),
@@ -195,6 +195,12 @@ pub struct SuiteArgs {
     /// Inputs per problem
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub budget: u32,
+    /// Write the suites into a folder: suite.toml with recipes and digests, and the tensors as safetensors
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// With --out: only these problems, which may be folders of your own [default: every problem of the run]
+    #[arg(long, value_name = "GLOB|DIR", requires = "out")]
+    pub problems: Vec<String>,
 }
 
 /// `assay export`.
@@ -320,7 +326,8 @@ pub struct CheckArgs {
     /// The problem: level and id such as `1/23`, a name such as `level1/23_softmax`, or a folder
     #[arg(long, value_name = "P", required_unless_present = "sanitize_only")]
     pub problem: Option<String>,
-    /// A suite to ask in place of every targeted input: a TOML file as in a run's `suites/`, or a built-in protocol
+    /// A suite to ask in place of the one that ships: `suite.toml` of `assay suite --out`, a file as in a run's `suites/`,
+    /// or a built-in protocol
     #[arg(long, value_name = "FILE", conflicts_with = "sanitize_only")]
     pub suite: Option<String>,
     /// Ask only these inputs, by their recipes

@@ -262,6 +262,12 @@ pub fn canonical(protocol: &Protocol) -> Result<Protocol, CampaignError> {
     for recipes in made.problems.values_mut() {
         *recipes = list(recipes)?;
     }
+    for of in made.digests.values_mut() {
+        let spelt: Vec<(String, String)> = std::mem::take(of).into_iter().collect();
+        for (recipe, digest) in spelt {
+            of.extend(list(&[recipe])?.into_iter().map(|r| (r, digest.clone())));
+        }
+    }
     Ok(made)
 }
 

@@ -67,6 +67,34 @@ pub fn prepare(
     Ok(input)
 }
 
+/// Elements of all inputs and outputs of one input that a recipe from a file may ask for; desk extents have at most a few
+/// millions.
+const MOST_ELEMENTS: u64 = 1 << 25;
+
+/// Has the input of a recipe a size that an evaluation can have? A recipe from elsewhere may ask for any.
+///
+/// # Errors
+/// `Input` where it has not, or the recipe does not fit the problem.
+pub fn affordable(problem: &Problem, recipe: &Recipe) -> Result<(), CampaignError> {
+    let fault = |what: String| CampaignError::Input(format!("input `{recipe}` of {}: {what}", problem.key()));
+    let dims = problem.dims_for(recipe, Extents::Desk).map_err(|e| fault(e.to_string()))?;
+    let mut shapes = Vec::new();
+    for i in &problem.inputs {
+        shapes.push(problem.shape_of(i, &dims).map_err(|e| fault(e.to_string()))?);
+    }
+    for o in &problem.outputs {
+        shapes.extend(problem.output_shape(o, &dims).map_err(|e| fault(e.to_string()))?);
+    }
+    let total = shapes
+        .iter()
+        .try_fold(0u64, |sum, shape| sum.checked_add(shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d))?));
+    match total {
+        Some(n) if n <= MOST_ELEMENTS => Ok(()),
+        Some(n) => Err(fault(format!("{n} elements, at most {MOST_ELEMENTS} are made"))),
+        None => Err(fault(format!("more than 2^64 elements, at most {MOST_ELEMENTS} are made"))),
+    }
+}
+
 /// Makes the input with the two references that outputs are judged by; its variance is the float32 reference's error
 /// alone, and it has no controls.
 ///

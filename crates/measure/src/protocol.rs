@@ -71,6 +71,9 @@ pub struct Protocol {
     /// Recipes by problem, `level/id`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub problems: BTreeMap<String, Vec<String>>,
+    /// SHA-256 of inputs by problem and recipe, where the file states them: what the recipe must make.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub digests: BTreeMap<String, BTreeMap<String, String>>,
     /// The command of an external checker that judges the inputs in the tolerance's place: `{dir}` in it stands for the
     /// folder with the tensors. The tolerance then says only which inputs are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,6 +108,8 @@ struct ProtocolFile {
     extra_inputs: Vec<Spanned<String>>,
     #[serde(default)]
     problems: BTreeMap<String, Spanned<Vec<Spanned<String>>>>,
+    #[serde(default)]
+    digests: BTreeMap<String, Spanned<BTreeMap<String, Spanned<String>>>>,
     checker: Option<Spanned<String>>,
     checker_seconds: Option<Spanned<u32>>,
     published: Option<Spanned<PublishedDetection>>,
@@ -198,6 +203,28 @@ impl Protocol {
             }
             problems.insert(key, recipes(list)?);
         }
+        let mut digests = BTreeMap::new();
+        for (key, of) in raw.digests {
+            let start = of.span().start;
+            let asked = problems.get(&key);
+            let mut texts = BTreeMap::new();
+            for (recipe, digest) in of.into_inner() {
+                let (start, digest) = (digest.span().start, digest.into_inner());
+                if digest.len() != 64
+                    || !digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+                {
+                    return Err(at(start, "a digest is 64 lower-case hexadecimal digits".to_owned()));
+                }
+                if !asked.is_some_and(|list| list.contains(&recipe)) {
+                    return Err(at(start, format!("a digest of `{recipe}`, which `{key}` does not ask")));
+                }
+                texts.insert(recipe, digest);
+            }
+            if asked.is_none() {
+                return Err(at(start, format!("digests of `{key}`, which is not under `problems`")));
+            }
+            digests.insert(key, texts);
+        }
         let suite_budget = match raw.suite_budget {
             None => None,
             Some(budget) => {
@@ -278,6 +305,7 @@ impl Protocol {
             suite_budget,
             extra_inputs,
             problems,
+            digests,
             checker,
             checker_seconds,
             published,
@@ -395,6 +423,17 @@ impl Protocol {
             let mut keys: Vec<&String> = self.problems.keys().collect();
             keys.sort_by_key(|k| problem_number(k));
             lines.extend(keys.iter().map(|k| format!("{} = {}", quoted(k), list(&self.problems[*k]))));
+        }
+        if !self.digests.is_empty() {
+            lines.extend([String::new(), "[digests]".to_owned()]);
+            let mut keys: Vec<&String> = self.digests.keys().collect();
+            keys.sort_by_key(|k| problem_number(k));
+            for key in keys {
+                let of = &self.digests[key];
+                let pairs: Vec<String> =
+                    of.iter().map(|(r, d)| format!("{} = {}", quoted(r), quoted(d))).collect();
+                lines.push(format!("{} = {{ {} }}", quoted(key), pairs.join(", ")));
+            }
         }
         if let Some(p) = &self.published {
             lines.extend([String::new(), "[published]".to_owned()]);

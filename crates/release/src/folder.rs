@@ -57,22 +57,24 @@ pub struct Staging {
     sums: BTreeMap<String, (String, u64)>,
     /// Held while this process works here.
     _lock: File,
+    marker: (&'static str, &'static str),
     lock_path: PathBuf,
     finished: bool,
 }
 
 impl Staging {
-    /// Begins a release that is to be at `target`.
+    /// Begins a release that is to be at `target`, with a `file` whose `kind` says what the folder is.
     ///
     /// # Errors
     /// `Folder` where something else is there or another export is at work; `CannotWrite`.
-    pub fn begin(target: &Path) -> Result<Staging, ReleaseError> {
+    pub fn begin(target: &Path, file: &'static str, kind: &'static str) -> Result<Staging, ReleaseError> {
+        let marker = (file, kind);
         // Behind a link, the folder that it names is replaced, and not the link.
         let target = match fs::canonicalize(target) {
             Ok(real) => real,
             Err(_) => std::path::absolute(target).map_err(|e| ReleaseError::write(target, e))?,
         };
-        replaceable(&target)?;
+        replaceable(&target, marker)?;
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Err(refused(&target, "not a folder that a release can be; name a new one"));
         };
@@ -95,7 +97,7 @@ impl Staging {
         // What a killed export left: nobody works on it, as the lock says.
         remove(&stage)?;
         fs::create_dir(&stage).map_err(|e| ReleaseError::write(&stage, e))?;
-        Ok(Staging { target, stage, sums: BTreeMap::new(), _lock: lock, lock_path, finished: false })
+        Ok(Staging { target, stage, sums: BTreeMap::new(), _lock: lock, marker, lock_path, finished: false })
     }
 
     /// Begins a file; `name` is its path in the release, with `/` between folders.
@@ -137,9 +139,22 @@ impl Staging {
     /// # Errors
     /// As [`Staging::create`].
     pub fn write(&mut self, name: &str, text: &str) -> Result<(), ReleaseError> {
+        self.write_bytes(name, text.as_bytes())
+    }
+
+    /// Writes a whole file.
+    ///
+    /// # Errors
+    /// As [`Staging::create`].
+    pub fn write_bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), ReleaseError> {
         let mut file = self.create(name)?;
-        file.write_all(text.as_bytes()).map_err(|e| ReleaseError::write(&file.path, e))?;
+        file.write_all(bytes).map_err(|e| ReleaseError::write(&file.path, e))?;
         self.close(file)
+    }
+
+    /// Where a file of that name is while it is put together.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.stage.join(name)
     }
 
     /// Files so far, and their bytes.
@@ -158,7 +173,7 @@ impl Staging {
             lines.push_str(&format!("{digest}  {name}\n"));
         }
         self.write(SUMS, &lines)?;
-        replaceable(&self.target)?;
+        replaceable(&self.target, self.marker)?;
         let old = self.stage.with_extension("assay-old");
         remove(&old)?;
         let there = self.target.exists();
@@ -201,7 +216,7 @@ fn remove(folder: &Path) -> Result<(), ReleaseError> {
 }
 
 /// Nothing there, an empty folder, or an earlier release and nothing else?
-fn replaceable(target: &Path) -> Result<(), ReleaseError> {
+fn replaceable(target: &Path, (file, kind): (&str, &str)) -> Result<(), ReleaseError> {
     let meta = match fs::metadata(target) {
         Ok(meta) => meta,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -215,9 +230,9 @@ fn replaceable(target: &Path) -> Result<(), ReleaseError> {
     if found.is_empty() {
         return Ok(());
     }
-    let marker = fs::read_to_string(target.join(MARKER)).unwrap_or_default();
-    let kind = serde_json::from_str::<serde_json::Value>(&marker).ok();
-    let ours = kind.is_some_and(|v| v["kind"] == crate::KIND);
+    let marker = fs::read_to_string(target.join(file)).unwrap_or_default();
+    let stated = serde_json::from_str::<serde_json::Value>(&marker).ok();
+    let ours = stated.is_some_and(|v| v["kind"] == kind);
     if !ours {
         return Err(refused(target, "the folder is not empty and holds no earlier export; name another"));
     }
@@ -277,15 +292,18 @@ mod tests {
         assert_eq!(beside(dir.path()), ["release"], "nothing is left beside it");
 
         fs::write(target.join("a/notes"), "mine").unwrap();
-        let e = Staging::begin(&target).err().unwrap().to_string();
+        let e = Staging::begin(&target, MARKER, crate::KIND).err().unwrap().to_string();
         assert!(e.contains("`a/notes`"), "{e}");
         assert_eq!(fs::read_to_string(target.join("a/b.txt")).unwrap(), "two");
 
         let other = dir.path().join("other");
         fs::create_dir(&other).unwrap();
         fs::write(other.join("x"), "").unwrap();
-        assert!(matches!(Staging::begin(&other), Err(ReleaseError::Folder { .. })));
-        assert!(matches!(Staging::begin(&other.join("x")), Err(ReleaseError::Folder { .. })));
+        assert!(matches!(Staging::begin(&other, MARKER, crate::KIND), Err(ReleaseError::Folder { .. })));
+        assert!(matches!(
+            Staging::begin(&other.join("x"), MARKER, crate::KIND),
+            Err(ReleaseError::Folder { .. })
+        ));
     }
 
     #[test]
@@ -293,9 +311,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("release");
         fs::create_dir(&target).unwrap();
-        let mut s = Staging::begin(&target).unwrap();
+        let mut s = Staging::begin(&target, MARKER, crate::KIND).unwrap();
         s.write("a", "x").unwrap();
-        assert!(matches!(Staging::begin(&target), Err(ReleaseError::Folder { .. })), "one at a time");
+        assert!(
+            matches!(Staging::begin(&target, MARKER, crate::KIND), Err(ReleaseError::Folder { .. })),
+            "one at a time"
+        );
         drop(s);
         assert_eq!(beside(dir.path()), ["release"]);
         made(&target, "x");
@@ -305,7 +326,7 @@ mod tests {
     #[test]
     fn a_name_that_leads_elsewhere_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let mut s = Staging::begin(&dir.path().join("release")).unwrap();
+        let mut s = Staging::begin(&dir.path().join("release"), MARKER, crate::KIND).unwrap();
         for name in ["", "../x", "/x", "a/../../x"] {
             assert!(matches!(s.write(name, ""), Err(ReleaseError::Internal(_))), "{name}");
         }

@@ -7,7 +7,9 @@
 //! A run is read one problem at a time and its evaluations one by one, so that the memory is that of the largest
 //! problem and of a row group. The folder appears whole or not at all. The same run gives the same bytes.
 //!
-//! What it misses: the run keeps no tensors, so a release has recipes; `assay suite --out` writes tensors. Which seed
+//! A suite ([`export_suite`]) is a folder of its own: recipes with their digests, and the tensors that they make.
+//!
+//! What it misses: the run keeps no tensors, so a release has recipes alone. Which seed
 //! confirmed a witness is read off the evaluations, as the run does not say which input it took first.
 
 mod columns;
@@ -17,6 +19,7 @@ mod groups;
 mod md;
 mod playbook;
 mod readme;
+mod suite;
 mod table;
 mod tally;
 mod taxonomy;
@@ -28,6 +31,7 @@ use std::path::PathBuf;
 pub use columns::TABLES;
 pub use error::ReleaseError;
 pub use folder::{MARKER, SUMS};
+pub use suite::{SUITE_INDEX, SUITE_KIND, SuiteExport, SuiteExported, export_suite};
 pub use table::{Column, Holds, Schema};
 pub use write::export;
 

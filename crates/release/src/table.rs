@@ -316,7 +316,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let rows = GROUP_ROWS as u64 * 2 + 7;
         for n in [0, rows] {
-            let mut stage = Staging::begin(&dir.path().join(format!("r{n}"))).unwrap();
+            let mut stage = Staging::begin(&dir.path().join(format!("r{n}")), "m", "k").unwrap();
             let mut t = Table::create(&SCHEMA, stage.create(SCHEMA.file).unwrap(), "assay test").unwrap();
             for k in 0..n {
                 let b = if k == 5 { f64::INFINITY } else { k as f64 };
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn a_row_that_does_not_fit_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let mut stage = Staging::begin(&dir.path().join("r")).unwrap();
+        let mut stage = Staging::begin(&dir.path().join("r"), "m", "k").unwrap();
         let mut t = Table::create(&SCHEMA, stage.create(SCHEMA.file).unwrap(), "assay test").unwrap();
         assert!(matches!(t.row(["x".into()]), Err(ReleaseError::Internal(_))), "too few");
         let null = t.row(["x".into(), Value::Null, Value::Null, true.into()]);

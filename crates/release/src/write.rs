@@ -96,7 +96,7 @@ pub fn export(
     let run = RunReader::open(folder)?;
     let protocols = run.protocols()?;
     let problems = run.problems()?;
-    let mut stage = Staging::begin(target)?;
+    let mut stage = Staging::begin(target, MARKER, crate::KIND)?;
     let tables = Tables::create(&mut stage, tool)?;
     let mut release = Release {
         run: &run,

@@ -46,8 +46,13 @@ impl SuiteSet {
         format!("budget-{}.toml", self.budget)
     }
 
-    /// The suites as a protocol, for `--protocol FILE`.
+    /// The suites as a protocol's file, for `--protocol FILE`.
     pub fn toml(&self) -> String {
+        self.protocol().to_toml()
+    }
+
+    /// The suites as a protocol.
+    pub fn protocol(&self) -> Protocol {
         let inputs = counted(u64::from(self.budget), "input");
         let base = Protocol {
             name: format!("suite-{}", self.budget),
@@ -64,11 +69,12 @@ impl SuiteSet {
             suite_budget: Some(self.budget),
             extra_inputs: Vec::new(),
             problems: std::collections::BTreeMap::new(),
+            digests: std::collections::BTreeMap::new(),
             checker: None,
             checker_seconds: None,
             published: None,
         };
-        shipped_protocol(&base, &self.suites).to_toml()
+        shipped_protocol(&base, &self.suites)
     }
 
     /// The table of `assay suite`.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
+use sha2::{Digest as _, Sha256};
 
 use crate::{DType, Tensor, TensorError};
 
@@ -84,6 +85,25 @@ pub fn to_bytes(path: &Path, tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u
     safetensors::serialize(views, None).map_err(|e| bad(e.to_string()))
 }
 
+/// SHA-256 of tensors by name, in hexadecimal digits: of each its name, a zero byte, its dtype's name, a zero byte, the
+/// number of its dims and the dims (u64), and its elements; numbers little-endian. A function of the values alone, unlike
+/// the bytes of a file.
+pub fn digest(tensors: &BTreeMap<String, Tensor>) -> String {
+    let mut hash = Sha256::new();
+    for (name, t) in tensors {
+        hash.update(name.as_bytes());
+        hash.update([0]);
+        hash.update(t.dtype.name().as_bytes());
+        hash.update([0]);
+        hash.update((t.shape.len() as u64).to_le_bytes());
+        for d in &t.shape {
+            hash.update(d.to_le_bytes());
+        }
+        hash.update(&t.data);
+    }
+    crate::tensor::hex(&hash.finalize())
+}
+
 /// Writes `bytes` to `path` whole or not at all. Behind a symbolic link, the file that it names is written.
 ///
 /// # Errors
@@ -135,6 +155,23 @@ mod tests {
         assert_eq!(read(&path).unwrap(), all);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "no temporary file is left");
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_digest_is_of_names_dtypes_shapes_and_values() {
+        let t = |d, shape: &[u64], v: &[f64]| Tensor::from_f64_values(d, shape, v).unwrap();
+        let of = |name: &str, t: Tensor| digest(&BTreeMap::from([(name.to_owned(), t)]));
+        let x = of("x", t(DType::F32, &[2, 1], &[1.0, 2.0]));
+        // Of the bytes that the documentation states, by another program.
+        assert_eq!(x, "4f388c34b10e38e0baf9dd8b5aa2841ef6e5739bb4d794429d21334b53ac1d6a");
+        for other in [
+            of("y", t(DType::F32, &[2, 1], &[1.0, 2.0])),
+            of("x", t(DType::I32, &[2, 1], &[1.0, 2.0])),
+            of("x", t(DType::F32, &[1, 2], &[1.0, 2.0])),
+            of("x", t(DType::F32, &[2, 1], &[1.0, -2.0])),
+        ] {
+            assert_ne!(x, other);
+        }
     }
 
     #[test]

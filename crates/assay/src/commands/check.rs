@@ -10,9 +10,10 @@ use assay_campaign::check::{
     WrongElement, run_launch,
 };
 use assay_measure::Protocol;
-use assay_problems::{Problem, Recipe};
+use assay_problems::{Extents, Problem, Recipe};
 use assay_report::text::{self, Side, Table};
 use assay_simt::Schedule;
+use assay_tensor::safetensors_io::digest;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -31,8 +32,13 @@ const MAX_DEPTH: usize = 8;
 /// Failing inputs and findings shown for people; the JSON has all.
 const SHOWN: usize = 12;
 
-/// The suite where none is named.
-const DEFAULT_SUITE: &str = "targeted-all";
+/// The suite where none is named: what greedy cover selects of a whole audit to kill every witnessed fault, and the
+/// targeted inputs, which also see what that audit did not plant.
+const DEFAULT_SUITE: &str = "strongest";
+/// What it adds the shipped inputs to, and what there is for a problem that is not of the catalogue.
+const TARGETED: &str = "targeted-all";
+/// The shipped suite, as `assay suite RUN --budget 8 --out DIR` wrote it from `assay audit --all`.
+const SHIPPED: &str = include_str!("../../../../suites/strongest.toml");
 
 /// Runs the command.
 ///
@@ -99,13 +105,47 @@ fn asked(args: &CheckArgs) -> Result<Asked, Failure> {
             problem.key()
         )));
     }
-    let suite = audit::protocol(args.suite.as_deref().unwrap_or(DEFAULT_SUITE))?;
+    let suite = match &args.suite {
+        Some(name) => audit::protocol(name)?,
+        None => strongest(&problem)?,
+    };
     let only = args
         .inputs
         .iter()
         .map(|t| t.parse::<Recipe>().map_err(|e| Failure::bad_input(format!("--input: {e}"))))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Asked { problem, suite, only })
+}
+
+/// The strongest suite that ships for a problem. One of the catalogue's is known by the digest of its first shipped
+/// input: a folder of the user's may have the same level and number.
+fn strongest(problem: &Problem) -> Result<Protocol, Failure> {
+    let targeted = audit::protocol(TARGETED)?;
+    let shipped = Protocol::parse(SHIPPED, "suites/strongest.toml").map_err(Failure::bug)?;
+    let key = problem.key();
+    let (Some(recipes), Some(digests)) = (shipped.problems.get(&key), shipped.digests.get(&key)) else {
+        return Ok(targeted);
+    };
+    let known = recipes.first().is_some_and(|text| {
+        let tensors = text
+            .parse::<Recipe>()
+            .ok()
+            .and_then(|recipe| problem.make_inputs(&recipe, Extents::Desk).ok())
+            .map(|tensors| digest(&tensors));
+        tensors.as_ref() == digests.get(text)
+    });
+    if !known {
+        return Ok(targeted);
+    }
+    Ok(Protocol {
+        name: DEFAULT_SUITE.to_owned(),
+        title: shipped.title,
+        description: shipped.description,
+        source: shipped.source,
+        extra_inputs: recipes.clone(),
+        digests: [(key, digests.clone())].into(),
+        ..targeted
+    })
 }
 
 fn config<'a>(

@@ -1,29 +1,82 @@
-//! `assay export`: the release of a finished audit.
+//! `assay export`: the release of a finished audit; `assay suite --out`: its suites with their tensors.
 
-use assay_release::{Exported, ReleaseError};
+use std::path::Path;
+
+use assay_release::{Exported, ReleaseError, SuiteExport};
 use assay_report::text::number;
 use serde_json::{Map, Value, json};
 
-use crate::cli::{Common, ExportArgs};
-use crate::commands::{audit, list};
+use crate::cli::{Common, ExportArgs, SuiteArgs};
+use crate::commands::{audit, list, tools};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Bar;
 
-/// Runs the command.
+/// What wrote a folder.
+const TOOL: &str = concat!("assay ", env!("CARGO_PKG_VERSION"));
+
+/// Runs `assay export`.
 ///
 /// # Errors
 /// Bad input: no finished run, or a folder that holds something else. An unwritable folder.
 pub fn export(common: &Common, args: &ExportArgs) -> Result<Exit, Failure> {
     let bar = Bar::new(common.quiet || common.json);
-    let tool = concat!("assay ", env!("CARGO_PKG_VERSION"));
-    let done = assay_release::export(&args.run, &args.dir, tool, &bar).map_err(|e| failure(&e));
+    let done = assay_release::export(&args.run, &args.dir, TOOL, &bar).map_err(|e| failure(&e));
     bar.finish();
     let done = done?;
     if common.json {
         output::json(&document(&done))?;
     } else if !common.quiet {
         output::text(&page(args, &done))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Runs `assay suite --out`.
+///
+/// # Errors
+/// As [`export`]; a problem of the run whose definition is not there.
+pub fn suite(common: &Common, args: &SuiteArgs, out: &Path) -> Result<Exit, Failure> {
+    let problems = list::find_problems(&args.problems)?;
+    let bar = Bar::new(common.quiet || common.json);
+    let what = SuiteExport {
+        run: &args.run,
+        problems: &problems,
+        only: !args.problems.is_empty(),
+        budget: args.budget,
+        target: out,
+        tool: TOOL,
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(tools::jobs(common))
+        .build()
+        .map_err(|e| Failure::bug(format!("threads: {e}")))?;
+    let done = pool.install(|| assay_release::export_suite(&what, &bar)).map_err(|e| failure(&e));
+    bar.finish();
+    let done = done?;
+    if !done.changed.is_empty() {
+        output::say(format_args!(
+            "note: `problem.toml` is not that of the run for {}: the inputs written may be others than those judged",
+            done.changed.join(", ")
+        ));
+    }
+    if common.json {
+        output::json(&json!({
+            "folder": done.folder.display().to_string(),
+            "budget": args.budget,
+            "problems": done.problems,
+            "inputs": done.inputs,
+            "bytes": done.bytes,
+            "changed": done.changed,
+        }))?;
+    } else if !common.quiet {
+        output::text(&format!(
+            "{} inputs of {} problems, {} MB: {}\n",
+            number(done.inputs),
+            number(done.problems),
+            number(done.bytes.div_ceil(1_000_000)),
+            out.join("README.md").display()
+        ))?;
     }
     Ok(Exit::Fine)
 }

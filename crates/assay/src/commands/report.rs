@@ -174,6 +174,9 @@ pub fn suite(common: &Common, args: &SuiteArgs) -> Result<Exit, Failure> {
     if args.budget == 0 {
         return Err(Failure::bad_input("--budget 0: a suite has at least one input a problem"));
     }
+    if let Some(out) = &args.out {
+        return super::export::suite(common, args, out);
+    }
     let records = Records::read(&args.run).map_err(|e| failure(&e))?;
     let matrices: Vec<_> = records.matrices.into_iter().map(|(_, m)| m).collect();
     let suites = SuiteSet::select(&matrices, args.budget);

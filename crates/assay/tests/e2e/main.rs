@@ -15,4 +15,5 @@ mod kernel_sweeps;
 mod lists;
 mod pages;
 mod runs;
+mod suites;
 mod support;

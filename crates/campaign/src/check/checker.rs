@@ -145,7 +145,14 @@ impl<'a> Checker<'a> {
         let asked: Vec<Asked> = recipes
             .into_par_iter()
             .map(|(recipe, official, suite)| {
+                if suite && config.only.is_empty() {
+                    inputs::affordable(problem, &recipe)
+                        .map_err(|e| CampaignError::Input(format!("suite `{}`: {e}", config.suite.name)))?;
+                }
                 let input = inputs::make(problem, &recipe, Origin::Official, false)?;
+                if suite {
+                    unchanged(&key, &input, config.suite)?;
+                }
                 let own_extents = input.dims == own_dims;
                 Ok(Asked { input, official, suite, own_extents, spread: OnceLock::new() })
             })
@@ -442,6 +449,20 @@ impl<'a> Checker<'a> {
         }
         out
     }
+}
+
+/// Is the input what the suite's file says that its recipe makes, where it says so?
+fn unchanged(key: &str, input: &Input, suite: &Protocol) -> Result<(), CampaignError> {
+    let Some(stated) = suite.digests.get(key).and_then(|of| of.get(&input.text)) else { return Ok(()) };
+    let ours = assay_tensor::safetensors_io::digest(&input.tensors);
+    if ours == *stated {
+        return Ok(());
+    }
+    Err(CampaignError::Input(format!(
+        "suite `{}`: input `{}` of {key} is not the one that was exported: its SHA-256 is {ours}, the suite says {stated}; \
+         the suite was changed, or is of another problem or version (export it again)",
+        suite.name, input.text
+    )))
 }
 
 /// Every ragged shape of the problem once, under sign-mixed values.
