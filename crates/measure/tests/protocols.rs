@@ -207,3 +207,29 @@ fn recipes_have_their_grammar() {
         assert!(message.contains(part), "{bad}: {message}");
     }
 }
+
+#[test]
+fn digests_of_inputs_are_kept_and_those_that_fit_no_input_are_refused_where_they_stand() {
+    let sum = "0123456789abcdef".repeat(4);
+    let head = "name = \"mine\"\nsuite_budget = 2\natol = 1e-2\nrtol = 1e-2\n\n[problems]\n\"1/2\" = [\"normal(1)@N=3#7\"]\n\n[digests]\n";
+    let good = format!("{head}\"1/2\" = {{ \"normal(1)@N=3#7\" = \"{sum}\" }}\n");
+    let p = Protocol::parse(&good, "mine.toml").unwrap();
+    assert_eq!(p.digests["1/2"]["normal(1)@N=3#7"], sum);
+    assert_eq!(Protocol::parse(&p.to_toml(), "again.toml").unwrap(), p);
+    for (line, word) in [
+        (format!("\"1/2\" = {{ \"normal(1)@N=3#7\" = \"{}\" }}", &sum[1..]), "64"),
+        (format!("\"1/2\" = {{ \"normal(1)@N=3#7\" = \"{}\" }}", sum.to_uppercase()), "64"),
+        (format!("\"1/2\" = {{ \"normal(1)@N=3#8\" = \"{sum}\" }}"), "normal(1)@N=3#8"),
+        (format!("\"1/3\" = {{ \"normal(1)@N=3#7\" = \"{sum}\" }}"), "1/3"),
+        ("\"1/3\" = {}".to_owned(), "1/3"),
+        ("\"1/2\" = 7".to_owned(), "map"),
+    ] {
+        match Protocol::parse(&format!("{head}{line}\n"), "mine.toml") {
+            Err(MeasureError::Protocol { line: at, message, .. }) => {
+                assert_eq!(at, 10, "{line}: {message}");
+                assert!(message.contains(word), "{line}: {message}");
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+}

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     fn made(target: &Path, text: &str) {
-        let mut s = Staging::begin(target).unwrap();
+        let mut s = Staging::begin(target, MARKER, crate::KIND).unwrap();
         s.write(MARKER, &format!("{{\"kind\": \"{}\"}}", crate::KIND)).unwrap();
         s.write("a/b.txt", text).unwrap();
         s.finish().unwrap();
