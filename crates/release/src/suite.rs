@@ -210,7 +210,7 @@ fn write_problem(stage: &mut Staging, c: &Chosen<'_>, inputs: &[Input]) -> Resul
 
 fn readme(what: &SuiteExport<'_>, done: &SuiteExported) -> String {
     let mut out = format!(
-        "# Test suites for GPU kernels\n\n{} inputs of {} problems, at most {} a problem, selected by greedy cover on the \
+        "# Test suites for GPU kernels\n\n{} inputs of {} problems, at most {} a problem, selected by set cover on the \
          witnessed faults of a run of `assay audit`. Written by {} (`assay suite RUN --budget {} --out DIR`). Licence: {}, \
          at your option.\n\n",
         done.inputs,

@@ -32,7 +32,7 @@ const MAX_DEPTH: usize = 8;
 /// Failing inputs and findings shown for people; the JSON has all.
 const SHOWN: usize = 12;
 
-/// The suite where none is named: what greedy cover selects of a whole audit to kill every witnessed fault, and the
+/// The suite where none is named: what set cover selects of a whole audit to kill every witnessed fault, and the
 /// targeted inputs, which also see what that audit did not plant.
 const DEFAULT_SUITE: &str = "strongest";
 /// What it adds the shipped inputs to, and what there is for a problem that is not of the catalogue.
