@@ -28,17 +28,6 @@ fn main() -> io::Result<()> {
         }
         out.push_str("];\n");
     }
-    let worker = root.join("python/assay/sweep_worker.py");
-    println!("cargo::rerun-if-changed={}", worker.display());
-    if worker.is_file() {
-        let path = worker.canonicalize()?;
-        let _ = writeln!(
-            out,
-            "/// The PyTorch worker.\npub(crate) static TORCH_WORKER: Option<&str> = Some(include_str!({path:?}));"
-        );
-    } else {
-        out.push_str("/// The PyTorch worker.\npub(crate) static TORCH_WORKER: Option<&str> = None;\n");
-    }
     fs::write(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("embedded.rs"), out)
 }
 

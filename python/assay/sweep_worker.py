@@ -4,8 +4,8 @@ The protocol is `docs/sweep-worker.md` (version 1): requests on standard input, 
 reply each on standard output; numbers in the exchange, a file that both sides map. The worker owns the device. It knows
 no operation by name, makes no values and judges nothing.
 
-This file needs PyTorch and the standard library alone, because `assay` runs it as a script with the Python it is given:
-any PyTorch from 2.4 on, Python from 3.9 on.
+This file needs `worker_protocol.py` beside it, PyTorch and the standard library alone, because `assay` runs it as a
+script with the Python it is given: any PyTorch from 2.4 on, Python from 3.9 on.
 
 What keeps the measurement clean (the boundary paper, section 3, "Isolation" and "CUDA control"):
 
@@ -19,90 +19,39 @@ What keeps the measurement clean (the boundary paper, section 3, "Isolation" and
 - Operators are recorded by their names through a dispatch mode that touches nothing else. PyTorch itself can tell that
   a mode is active, and a few composite operations and gradient formulas then avoid in-place variants; the operators on
   the list are in any case those that ran.
-
-A request that the worker cannot serve at all (not of the protocol, no such device, no PyTorch, a call that gives no
-tensors) is answered by `{"type": "fault", "message": …}`, which says nothing about the operation. Memory that runs out
-is the stage `allocate`, whichever request it happens in.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import json
-import mmap
 import os
 import platform
-import signal
 import sys
 import time
 
-VERSION = 1
-MESSAGE_BYTES = 2000
-# The largest part of a tensor that is on the host at one time beside the exchange, where a read picks from batches.
-STAGING_BYTES = 64 << 20
+from worker_protocol import (
+    MESSAGE_BYTES,
+    TORCH_MISSING,
+    Fault,
+    Raised,
+    Server,
+    Stage,
+    describe,
+    field,
+    main,
+    out_of_memory,
+)
 
-try:
+if TORCH_MISSING is None:
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
-
-    TORCH_MISSING = None
-except Exception as e:  # A broken installation raises more than ImportError.
-    TORCH_MISSING = f"cannot import torch with {sys.executable}: {type(e).__name__}: {e}"
+else:
     TorchDispatchMode = object  # type: ignore[assignment,misc]
 
-
-class Fault(Exception):
-    """The request cannot be served, for a reason that is not the operation's."""
-
-
-class Raised(Exception):
-    """The operation, a transfer or an allocation raised; `stage` says where."""
-
-    def __init__(self, stage, message):
-        super().__init__(message)
-        self.stage = stage
-
-
-def first_paragraph(text):
-    """What a message says before its first blank line; PyTorch appends tables of kernels and stacks after it."""
-    return text.strip().split("\n\n")[0][:MESSAGE_BYTES]
-
-
-def describe(e):
-    text = first_paragraph(str(e))
-    return f"{type(e).__name__}: {text}" if text else type(e).__name__
-
-
-def out_of_memory(e):
-    """Whether memory ran out. A size that a backend refuses, however large, is not meant."""
-    classes = [MemoryError]
-    for holder in (torch, torch.cuda):
-        kind = getattr(holder, "OutOfMemoryError", None)
-        if isinstance(kind, type):
-            classes.append(kind)
-    text = str(e)
-    return (
-        isinstance(e, tuple(classes))
-        or "DefaultCPUAllocator: can't allocate memory" in text
-        or "DefaultCPUAllocator: not enough memory" in text
-        or "MPS backend out of memory" in text
-    )
-
-
-class Stage:
-    """Turns an exception of its block into `Raised` with this stage."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, e, trace):
-        if e is None or isinstance(e, (Fault, Raised)) or not isinstance(e, Exception):
-            return False
-        raise Raised("allocate" if out_of_memory(e) else self.name, describe(e)) from e
+VERSION = 1
+# The largest part of a tensor that is on the host at one time beside the exchange, where a read picks from batches.
+STAGING_BYTES = 64 << 20
 
 
 class Operators(TorchDispatchMode):
@@ -138,16 +87,6 @@ class Operators(TorchDispatchMode):
             elif isinstance(value, (list, tuple)) and self.there(value):
                 return True
         return False
-
-
-def field(request, name, kinds, default=None):
-    """A field of a request, checked for its type. A default makes it optional."""
-    value = request.get(name, default)
-    if value is None and default is None and type(None) not in kinds:
-        raise Fault(f"the request `{request.get('type')}` lacks `{name}`")
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise Fault(f"`{name}` of the request `{request.get('type')}` has a wrong type: {value!r}"[:MESSAGE_BYTES])
-    return value
 
 
 def counts(request, name):
@@ -198,25 +137,13 @@ def device_bytes(device):
     return None
 
 
-class Worker:
+class Worker(Server):
     """One run: its operands on the device, its outputs, and the exchange."""
 
+    requests = ("run", "write", "compute", "read")
+
     def __init__(self):
-        self.dtypes = {
-            "bool": torch.bool,
-            "f16": torch.float16,
-            "bf16": torch.bfloat16,
-            "f32": torch.float32,
-            "f64": torch.float64,
-            "i8": torch.int8,
-            "u8": torch.uint8,
-            "i16": torch.int16,
-            "i32": torch.int32,
-            "i64": torch.int64,
-        }
-        self.names = {dtype: name for name, dtype in self.dtypes.items()}
-        self.ready = False
-        self.exchange = None
+        super().__init__()
         self.storages = {}
         self.views = {}
         self.outputs = {}
@@ -224,11 +151,7 @@ class Worker:
     # What the requests do. Each gives its reply.
 
     def run(self, request):
-        if self.ready:
-            raise Fault("a second `run`; a worker serves one")
-        version = field(request, "version", (int,))
-        if version != VERSION:
-            raise Fault(f"the protocol has version {version}, this worker speaks {VERSION}")
+        self.check_version(request, VERSION)
         self.open_exchange(field(request, "exchange", (dict,)))
         self.settings(field(request, "threads", (int,), 1), field(request, "seed", (int,), 0))
         self.open_device(field(request, "device", (str,)))
@@ -361,15 +284,6 @@ class Worker:
 
     # The parts of `run`.
 
-    def open_exchange(self, exchange):
-        exchange = {"type": "run", **exchange}
-        path, self.exchange_bytes = field(exchange, "path", (str,)), field(exchange, "bytes", (int,))
-        try:
-            with open(path, "r+b") as f:
-                self.exchange = mmap.mmap(f.fileno(), self.exchange_bytes)
-        except (OSError, ValueError) as e:
-            raise Fault(f"cannot map the exchange `{path}` of {self.exchange_bytes} bytes: {e}") from e
-
     def settings(self, threads, seed):
         torch.set_num_threads(max(1, threads))
         torch.manual_seed(seed)
@@ -442,21 +356,6 @@ class Worker:
             raise Fault(f"the call gives {kinds} where the tensors {self.output_names} are expected")
         return dict(zip(self.output_names, parts))
 
-    def dtype_name(self, tensor):
-        return self.names.get(tensor.dtype, str(tensor.dtype).replace("torch.", ""))
-
-    def window(self, dtype, shape, offset):
-        """The exchange's bytes from `offset` on as a tensor of this shape, without a copy."""
-        count = 1
-        for n in shape:
-            count *= n
-        size = torch.empty((), dtype=dtype).element_size()
-        if offset + count * size > self.exchange_bytes:
-            raise Fault(f"{count * size} bytes for an exchange of {self.exchange_bytes}")
-        if count == 0:
-            return torch.empty(shape, dtype=dtype)
-        return torch.frombuffer(self.exchange, dtype=dtype, count=count, offset=offset).reshape(shape)
-
     def synchronize(self, stage):
         wait = getattr(self.module, "synchronize", None)
         if wait is not None and self.device.type not in ("cpu", "meta"):
@@ -480,63 +379,5 @@ def fetch(part):
     return stored.cpu().permute(back)
 
 
-def answer(worker, request):
-    """The reply to a request, None for `quit`. Raises `Fault` and `Raised`."""
-    kind = request.get("type") if isinstance(request, dict) else None
-    if kind == "quit":
-        return None
-    if kind not in ("run", "write", "compute", "read"):
-        raise Fault(f"no request of the protocol: {json.dumps(request)}"[:MESSAGE_BYTES])
-    if kind != "run" and not worker.ready:
-        raise Fault(f"`{kind}` before a `run` that succeeded")
-    return getattr(worker, kind)(request)
-
-
-def serve(requests, replies):
-    """Answers requests until `quit` or the end of input."""
-    worker = None
-    for line in requests:
-        if not line.strip():
-            continue
-        try:
-            try:
-                request = json.loads(line)
-            except ValueError as e:
-                raise Fault(f"a line is not JSON: {e}") from e
-            if TORCH_MISSING is not None:
-                raise Fault(TORCH_MISSING)
-            worker = worker or Worker()
-            reply = answer(worker, request)
-            if reply is None:
-                return
-        except Raised as e:
-            reply = {"type": "raised", "stage": e.stage, "message": str(e)}
-        except Fault as e:
-            reply = {"type": "fault", "message": str(e)}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
-
-
-def main():
-    # Both ends of the protocol are moved aside: what the operation prints goes to standard error, and what it reads is
-    # nothing.
-    requests = os.fdopen(os.dup(0), encoding="utf-8")
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    sys.stdout = sys.stderr
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    # An interrupt of the terminal reaches the sweep and its workers alike. The sweep ends the worker then; what the
-    # worker did by itself would look like an outcome of the operation.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    serve(requests, replies)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Without the interpreter's own end: it would take the device down step by step, and a backend that fails there
-    # would turn a run that is over into a crash.
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    main(Worker)

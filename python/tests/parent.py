@@ -1,4 +1,4 @@
-"""A small parent of `sweep_worker.py`: speaks docs/sweep-worker.md from the other side, with numpy alone."""
+"""A small parent of a worker, of `sweep_worker.py` above all (docs/sweep-worker.md), with numpy alone."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def bf16_values(bits):
 class Parent:
     """A worker process and the exchange of so many bytes."""
 
-    def __init__(self, exchange_bytes=1 << 16):
+    def __init__(self, exchange_bytes=1 << 16, worker=WORKER):
         self.file = tempfile.NamedTemporaryFile(prefix="assay-exchange-")  # noqa: SIM115 -- closed in __exit__
         self.file.truncate(exchange_bytes)
         self.map = mmap.mmap(self.file.fileno(), exchange_bytes)
         self.bytes = exchange_bytes
         self.worker = subprocess.Popen(
-            [sys.executable, WORKER],
+            [sys.executable, worker],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

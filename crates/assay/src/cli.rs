@@ -69,8 +69,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Evaluate the guard against the records of a sweep
     GuardEval(GuardEvalArgs),
-    /// Compare the operators with PyTorch
-    VerifyOps(NotYet),
+    /// Compare the operators, and the references of the problems, with PyTorch
+    VerifyOps(VerifyOpsArgs),
     /// Find the trivial answers that a benchmark accepts
     Blindspots(NotYet),
     /// Install or find what is needed and say versions
@@ -92,6 +92,23 @@ pub struct NotYet {
     /// Whatever follows
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub rest: Vec<String>,
+}
+
+/// `assay verify-ops`.
+#[derive(Debug, Args)]
+pub struct VerifyOpsArgs {
+    /// An interpreter that has PyTorch
+    #[arg(long, value_name = "P", default_value = "python3")]
+    pub python: PathBuf,
+    /// Only these operators, and no problem [default: all, and the reference of every problem]
+    #[arg(long = "operator", value_name = "NAME")]
+    pub operators: Vec<String>,
+    /// Cases drawn for each operator, each in float64 and in float32
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub cases: u64,
+    /// Seconds that one request to PyTorch may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
 }
 
 /// `assay audit`.

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use assay_worker::Script;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::device::{Device, TORCH_WORKER};
+use crate::device::Device;
 use crate::error::SweepError;
 use crate::geometry::Layout;
 use crate::point::Point;
@@ -68,7 +69,7 @@ impl Backend {
     pub fn sha256(&self) -> String {
         let text = match self {
             Backend::Emulated(d) => toml::to_string(d).unwrap_or_default(),
-            Backend::Torch { .. } => TORCH_WORKER.unwrap_or_default().to_owned(),
+            Backend::Torch { .. } => Script::Sweep.source(),
         };
         hex(&Sha256::digest(text.as_bytes()))
     }
@@ -87,18 +88,7 @@ impl Backend {
                 Ok(command)
             }
             Backend::Torch { python, .. } => {
-                let Some(text) = TORCH_WORKER else {
-                    return Err(SweepError::Unsupported("this build has no PyTorch worker".into()));
-                };
-                let file = scratch.join("sweep_worker.py");
-                if !file.is_file() {
-                    std::fs::write(&file, text).map_err(SweepError::writing(&file))?;
-                }
-                let mut command = Command::new(python);
-                // The file's own folder, ours alone, comes first on the path: nothing of the folder that the user is in is
-                // imported.
-                command.arg(file);
-                Ok(command)
+                Script::Sweep.command(python, scratch).map_err(SweepError::writing(scratch))
             }
         }
     }

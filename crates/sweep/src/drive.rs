@@ -255,7 +255,7 @@ impl State<'_> {
                     let mut exchange = match Exchange::new(exchange_bytes(points)) {
                         Ok(exchange) => exchange,
                         Err(e) => {
-                            lock(&failed).get_or_insert(e);
+                            lock(&failed).get_or_insert(e.into());
                             return;
                         }
                     };

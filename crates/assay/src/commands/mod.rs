@@ -24,6 +24,8 @@ mod sweep;
 mod sweep_kernel;
 #[cfg(feature = "device")]
 mod tools;
+#[cfg(feature = "device")]
+mod verify_ops;
 
 use std::path::PathBuf;
 
@@ -40,7 +42,6 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Rules(args) => sweep::rules(&cli.common, args),
         Command::Compare(args) => compare::compare(&cli.common, args),
         Command::GuardEval(args) => sweep::guard_eval(&cli.common, args),
-        Command::VerifyOps(_) => not_yet("verify-ops"),
         Command::Blindspots(_) => not_yet("blindspots"),
         Command::CompileWorker | Command::SweepWorker => Err(Failure::bug("workers are dispatched earlier")),
         #[cfg(feature = "device")]
@@ -68,6 +69,7 @@ fn on_the_device(common: &crate::cli::Common, command: &Command) -> Result<Exit,
         Command::Report(args) => report::report(common, args),
         Command::Doctor => doctor::doctor(common),
         Command::Check(args) => check::check(common, args),
+        Command::VerifyOps(args) => verify_ops::verify_ops(common, args),
         _ => Err(Failure::bug("a command that nobody runs")),
     }
 }

@@ -7,7 +7,7 @@ use crate::op::{Args, Cx, Kind, Param, op};
 use crate::real::Real;
 
 op! {
-    /// `min(max(x, 0), 6)`; NaN stays NaN.
+    /// `min(max(x, 0), 6)`; NaN stays NaN. Integers stay integers.
     ///
     /// Shapes: any, kept. A number gives a number.
     /// Errors: none.
@@ -17,7 +17,10 @@ op! {
 }
 
 fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {
-    unary(args.take("input"), f::<T>, f::<f64>)
+    match args.take("input") {
+        Value::Int(x) => Ok(Value::Int(x.map(|x| x.clamp(0, 6)))),
+        other => unary(other, f::<T>, f::<f64>),
+    }
 }
 
 fn f<R: Real>(x: R) -> R {

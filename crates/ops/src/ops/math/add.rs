@@ -8,10 +8,10 @@ use crate::ops::number;
 use crate::real::Real;
 
 op! {
-    /// `input + alpha * other`; integers wrap.
+    /// `input + alpha * other`; integers wrap, of two bools either one.
     ///
     /// Shapes: any two that broadcast. Two numbers give a number.
-    /// Errors: no broadcast, or bool tensors.
+    /// Errors: no broadcast; a float `alpha` for integers.
     /// Source: `torch.add`.
     "add", eval,
     [
@@ -25,6 +25,11 @@ op! {
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
     let (a, mut b) = (args.take("input"), args.take("other"));
     let alpha = args.number("alpha")?;
+    if let Scalar::Float(_) = alpha
+        && !(matches!(a, Value::Float(_)) || matches!(b, Value::Float(_)))
+    {
+        return Err(Fault::new("`alpha` must be an integer where both operands are"));
+    }
     if alpha != Scalar::Int(1) {
         let mut scale = Args::new(super::mul::OP.params, vec![b, Value::Scalar(alpha)]);
         b = super::mul::eval(&mut scale, cx)?;
@@ -35,6 +40,6 @@ fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
         |x, y| x + y,
         i64::wrapping_add,
         |x, y| number(x, y, i64::checked_add, |x, y| x + y),
-        None,
+        Some(|x, y| x || y),
     )
 }

@@ -11,7 +11,7 @@ op! {
     /// root and reciprocal, as PyTorch does.
     ///
     /// Shapes: any two that broadcast. Two numbers give a number.
-    /// Errors: no broadcast; bool tensors; an integer tensor to a negative integer power; a result out of range.
+    /// Errors: no broadcast; bool tensors; an integer tensor to a negative number; a result out of range.
     /// Source: `torch.pow`.
     "pow", eval, [Param::needed("input", Kind::Operand), Param::needed("exponent", Kind::Operand)],
     plain("pow.cu", each)
@@ -29,14 +29,24 @@ fn eval<T: Real>(args: &mut Args<T>, _: &Cx) -> Result<Value<T>, Fault> {
             None => zip_same(x, &e, T::pow)?,
         }),
         Pair::Int(x, e) => {
-            if e.data().iter().any(|&e| e < 0) {
+            if fixed.is_some_and(|e| e < 0.0) {
                 return Err(Fault::new("integers to negative integer powers are not allowed"));
             }
-            Value::Int(zip_same(x, &e, |x, e| x.wrapping_pow(u32::try_from(e).unwrap_or(u32::MAX)))?)
+            Value::Int(zip_same(x, &e, whole)?)
         }
         Pair::Scalars(x, e) => Value::Scalar(numbers(x, e)?),
         Pair::Bool(..) => return Err(Fault::new("bool tensors are not supported here")),
     })
+}
+
+/// A power of integers: wrapping; to a negative power only 1 and -1 are other than zero.
+fn whole(x: i64, e: i64) -> i64 {
+    match x {
+        1 => 1,
+        -1 => 1 - 2 * (e & 1),
+        _ if e < 0 => 0,
+        _ => x.wrapping_pow(u32::try_from(e).unwrap_or(u32::MAX)),
+    }
 }
 
 fn power<T: Real>(x: Array<T>, e: f64) -> Array<T> {

@@ -11,7 +11,7 @@ op! {
     /// `input - alpha * other`; integers wrap.
     ///
     /// Shapes: any two that broadcast. Two numbers give a number.
-    /// Errors: no broadcast, or bool tensors.
+    /// Errors: no broadcast; bool tensors; a float `alpha` for integers.
     /// Source: `torch.sub`.
     "sub", eval,
     [
@@ -25,6 +25,14 @@ op! {
 fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
     let (a, mut b) = (args.take("input"), args.take("other"));
     let alpha = args.number("alpha")?;
+    if matches!(a, Value::Bool(_)) || matches!(b, Value::Bool(_)) {
+        return Err(Fault::new("bool tensors are not supported here"));
+    }
+    if let Scalar::Float(_) = alpha
+        && !(matches!(a, Value::Float(_)) || matches!(b, Value::Float(_)))
+    {
+        return Err(Fault::new("`alpha` must be an integer where both operands are"));
+    }
     if alpha != Scalar::Int(1) {
         let mut scale = Args::new(super::mul::OP.params, vec![b, Value::Scalar(alpha)]);
         b = super::mul::eval(&mut scale, cx)?;

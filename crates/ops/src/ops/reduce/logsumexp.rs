@@ -11,7 +11,7 @@ op! {
     /// `log(sum(exp(x)))`, the maximum (where finite) subtracted first; the sum in the variant's order.
     ///
     /// Shapes: any; the dimensions in `dim` are dropped, or kept with size 1 by `keepdim`.
-    /// Errors: a dimension out of range or named twice; no terms.
+    /// Errors: a dimension out of range or named twice.
     /// Source: `torch.logsumexp`.
     "logsumexp", eval,
     [Param::tensor("input"), Param::needed("dim", Kind::Ints), Param::flag("keepdim", false)],
@@ -24,7 +24,7 @@ fn eval<T: Real>(args: &mut Args<T>, cx: &Cx) -> Result<Value<T>, Fault> {
     let shape = reduced_shape(x.shape(), &dims, args.flag("keepdim")?);
     let (x, layout) = arrange(x, &dims)?;
     if layout.terms == 0 {
-        return Err(Fault::new("there are no terms to reduce"));
+        return Ok(Value::Float(Array::full(shape, -T::INFINITY)?));
     }
     let max: Vec<T> = selected(x.data(), layout, &select(x.data(), layout, beats_max))
         .into_iter()
