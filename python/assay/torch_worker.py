@@ -1,4 +1,4 @@
-"""The PyTorch worker of `assay verify-ops` and of everything that reads problem files: PyTorch on the CPU, as it is.
+"""The PyTorch worker of `assay verify-ops` and of `assay blindspots`: PyTorch on the CPU, as it is.
 
 The protocol is `docs/torch-worker.md` (version 1), the framing `worker_protocol.py`. The worker makes no values and
 judges nothing: it executes a reference program by PyTorch's own functions and gives back what they gave.
@@ -9,6 +9,10 @@ and every tensor lies in memory exactly as the request says (its strides, its fi
 
 from __future__ import annotations
 
+import ast
+import copy
+import hashlib
+import math
 import platform
 
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
@@ -50,13 +54,168 @@ class Scope(dict):
         return found
 
 
+# Functions of one tensor that problems of the benchmark ask for, tried as answers to other problems.
+FUNCTIONS = {
+    "relu": lambda x: torch.relu(x),
+    "leaky_relu": lambda x: torch.nn.functional.leaky_relu(x),
+    "sigmoid": lambda x: torch.sigmoid(x),
+    "tanh": lambda x: torch.tanh(x),
+    "softmax": lambda x: torch.softmax(x, dim=min(1, x.dim() - 1)),
+    "log_softmax": lambda x: torch.log_softmax(x, dim=min(1, x.dim() - 1)),
+    "swish": lambda x: x * torch.sigmoid(x),
+    "gelu": lambda x: torch.nn.functional.gelu(x),
+    "selu": lambda x: torch.selu(x),
+    "hardsigmoid": lambda x: torch.nn.functional.hardsigmoid(x),
+    "softplus": lambda x: torch.nn.functional.softplus(x),
+    "softsign": lambda x: torch.nn.functional.softsign(x),
+    "elu": lambda x: torch.nn.functional.elu(x),
+    "hardtanh": lambda x: torch.nn.functional.hardtanh(x),
+    "negation": lambda x: -x,
+}
+# Elements that are compared at a time in float64.
+CHUNK = 1 << 22
+# Elements that are compared before the rest.
+SCREEN = 1 << 16
+
+
+class Replace(ast.NodeTransformer):
+    """Gives module-level names other values, where the file assigns a plain number to them."""
+
+    def __init__(self, values):
+        self.values = dict(values)
+
+    def visit_Module(self, node):
+        for line in node.body:
+            if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
+                name = line.targets[0].id
+                if name in self.values:
+                    line.value = ast.copy_location(ast.Constant(self.values.pop(name)), line.value)
+        return node
+
+
+class Problem:
+    """A file with `Model`, `get_inputs` and `get_init_inputs`, run as KernelBench's `eval.py` runs it, on the CPU.
+
+    That is: the seed before the init inputs, again before the model; every input cast to the precision, integers too;
+    the module in training mode; the seeds of the trials drawn from the seed; a trial's seed before its inputs and again
+    before the forward pass; no gradient.
+    """
+
+    def __init__(self, path, overrides, seed, trials):
+        try:
+            with open(path, encoding="utf-8") as f:
+                source = f.read()
+        except (OSError, UnicodeDecodeError) as e:
+            raise Fault(f"cannot read `{path}`: {e}") from e
+        self.sha256 = hashlib.sha256(source.encode()).hexdigest()
+        with Stage("load"):
+            tree = ast.parse(source, path)
+            replace = Replace(overrides)
+            tree = replace.visit(tree)
+            if replace.values:
+                raise Raised("load", f"the file assigns no number to {sorted(replace.values)}")
+            context = {}
+            exec(compile(tree, path, "exec"), context)
+            missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if not callable(context.get(n))]
+            if missing:
+                raise Raised("load", f"the file defines no {', '.join(missing)}")
+        self.get_inputs = context["get_inputs"]
+        with Stage("model"):
+            torch.manual_seed(seed)
+            init = [self.cast(x) for x in context["get_init_inputs"]()]
+            torch.manual_seed(seed)
+            self.model = context["Model"](*init)
+            self.model = self.model.to(dtype=torch.float32)
+        torch.manual_seed(seed)
+        self.seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(trials)]
+
+    @staticmethod
+    def cast(x, dtype=None):
+        return x.to(dtype=dtype or torch.float32) if isinstance(x, torch.Tensor) else x
+
+    def trial(self, number):
+        seed = self.seeds[number]
+        with Stage("inputs"):
+            torch.manual_seed(seed)
+            self.inputs = [self.cast(x) for x in self.get_inputs()]
+        # A forward pass that writes to its inputs or keeps a state spoils neither the truth nor the candidates.
+        self.before = copy.deepcopy(self.model.state_dict())
+        kept = [x.clone() if isinstance(x, torch.Tensor) else x for x in self.inputs]
+        self.seed = seed
+        with Stage("forward"):
+            torch.manual_seed(seed)
+            self.output = self.model(*self.inputs)
+        self.inputs = kept
+        if not isinstance(self.output, torch.Tensor):
+            raise Raised("result", f"the model gives a {type(self.output).__name__}, which has no shape to compare")
+
+    def truth(self):
+        """The same model in float64 on the same inputs."""
+        with Stage("truth"):
+            model = copy.deepcopy(self.model)
+            model.load_state_dict(self.before)
+            model = model.double()
+            torch.manual_seed(self.seed)
+            # What the forward pass makes by itself is of the default dtype.
+            torch.set_default_dtype(torch.float64)
+            try:
+                return model(*[self.cast(x, torch.float64) for x in self.inputs])
+            finally:
+                torch.set_default_dtype(torch.float32)
+
+    def candidate(self, request):
+        """An answer that computes less than is asked, None where it has no meaning here."""
+        kind, shape = field(request, "kind", (str,)), self.output.shape
+        if kind == "constant":
+            return torch.full(shape, float(field(request, "value", (int, float))), dtype=self.output.dtype)
+        tensors = [x for x in self.inputs if isinstance(x, torch.Tensor)]
+        index = field(request, "index", (int,), 0)
+        if not 0 <= index < len(tensors):
+            return None
+        x = tensors[index]
+        if kind == "input":
+            return x.reshape(shape) if x.numel() == self.output.numel() else None
+        if kind == "input_mean":
+            return torch.full(shape, x.mean().item(), dtype=self.output.dtype)
+        if kind == "function":
+            name = field(request, "name", (str,))
+            if name not in FUNCTIONS:
+                raise Fault(f"no function `{name}`")
+            if x.shape != shape or x.dim() == 0:
+                return None
+            return FUNCTIONS[name](x)
+        raise Fault(f"no candidate of the kind `{kind}`")
+
+
+def pieces(*tensors):
+    """The same parts of flat tensors, in float64."""
+    flat = [t.reshape(-1) for t in tensors]
+    for at in range(0, flat[0].numel(), CHUNK):
+        yield tuple(t[at : at + CHUNK].double() for t in flat)
+
+
+def number(x):
+    """A float as JSON has it."""
+    return x if math.isfinite(x) else str(x)
+
+
 class Worker(Server):
-    requests = ("hello", "evaluate")
+    requests = ("hello", "evaluate", "problem", "trial", "accepts", "violations")
+
+    def __init__(self):
+        super().__init__()
+        self.loaded = None
 
     def hello(self, request):
         self.check_version(request, VERSION)
         self.open_exchange(field(request, "exchange", (dict,)))
         torch.set_num_threads(max(1, field(request, "threads", (int,), 1)))
+        memory = field(request, "memory", (int, type(None)))
+        if memory is not None:
+            # So that an allocation fails, with its message, where the system would otherwise end the process.
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         torch.set_grad_enabled(False)
         self.ready = True
         return {
@@ -91,7 +250,91 @@ class Worker(Server):
             raise Fault(f"the program defines no {missing}")
         return {"type": "evaluated", "outputs": self.give([(n, scope[n]) for n in wanted])}
 
+    def problem(self, request):
+        self.loaded = None
+        torch.set_default_dtype(torch.float32)
+        overrides = field(request, "overrides", (dict,))
+        trials = field(request, "trials", (int,))
+        self.loaded = Problem(field(request, "path", (str,)), overrides, field(request, "seed", (int,)), trials)
+        parameters = sum(p.numel() for p in self.loaded.model.parameters())
+        return {"type": "problem", "sha256": self.loaded.sha256, "parameters": parameters, "seeds": self.loaded.seeds}
+
+    def trial(self, request):
+        problem = self.current()
+        index = field(request, "trial", (int,))
+        if not 0 <= index < len(problem.seeds):
+            raise Fault(f"trial {index} of {len(problem.seeds)}")
+        problem.trial(index)
+        low, high, total, finite = math.inf, -math.inf, 0.0, 0
+        for (part,) in pieces(problem.output):
+            part = part[torch.isfinite(part)]
+            if part.numel():
+                low, high = min(low, part.min().item()), max(high, part.max().item())
+                total, finite = total + part.sum().item(), finite + part.numel()
+        elements = problem.output.numel()
+        return {
+            "type": "trial",
+            "dtype": self.dtype_name(problem.output),
+            "shape": list(problem.output.shape),
+            "elements": elements,
+            "finite": finite,
+            "min": number(low),
+            "max": number(high),
+            "mean": number(total / finite if finite else math.nan),
+            "inputs": [
+                {"dtype": self.dtype_name(x), "shape": list(x.shape)}
+                for x in problem.inputs
+                if isinstance(x, torch.Tensor)
+            ],
+        }
+
+    def accepts(self, request):
+        """What the official check, `torch.allclose(output, candidate)`, says to a candidate at each tolerance."""
+        problem = self.current(tried=True)
+        tolerances = field(request, "tolerances", (list,))
+        with Stage("candidate"):
+            answer = problem.candidate({"type": "accepts", **field(request, "candidate", (dict,))})
+        if answer is None:
+            return {"type": "accepts", "accepted": None, "threshold": None}
+        output = problem.output
+        if tolerances and output.numel() > SCREEN:
+            # What is rejected on the first elements is rejected; the threshold is then a lower bound.
+            few = (output.reshape(-1)[:SCREEN], answer.reshape(-1)[:SCREEN])
+            if not torch.allclose(*few, atol=max(tolerances), rtol=max(tolerances)):
+                output, answer = few
+        threshold = 0.0
+        for ours, theirs in pieces(output, answer):
+            off = torch.where(ours == theirs, 0.0, (ours - theirs).abs() / (1 + theirs.abs()))
+            worst = off.max().item() if off.numel() else 0.0
+            threshold = math.inf if not math.isfinite(worst) else max(threshold, worst)
+        accepted = [torch.allclose(output, answer, atol=t, rtol=t) for t in tolerances]
+        return {"type": "accepts", "accepted": accepted, "threshold": number(threshold)}
+
+    def violations(self, request):
+        """Positions at which the float32 output is not within a tolerance of the same model in float64."""
+        problem = self.current(tried=True)
+        tolerances = field(request, "tolerances", (list,))
+        truth = problem.truth()
+        if truth.shape != problem.output.shape:
+            raise Raised("truth", f"the shape {list(truth.shape)} instead of {list(problem.output.shape)}")
+        counts, threshold = [0] * len(tolerances), 0.0
+        for ours, exact in pieces(problem.output, truth):
+            off = (ours - exact).abs()
+            same = (ours == exact) | (ours.isnan() & exact.isnan())
+            for i, t in enumerate(tolerances):
+                within = same | ((off <= t + t * exact.abs()) & exact.isfinite() & ours.isfinite())
+                counts[i] += int((~within).sum().item())
+            worst = torch.where(same, 0.0, off / (1 + exact.abs()))
+            worst = worst.max().item() if worst.numel() else 0.0
+            threshold = math.inf if not math.isfinite(worst) else max(threshold, worst)
+        return {"type": "violations", "counts": counts, "threshold": number(threshold)}
+
     # The parts of it.
+
+    def current(self, tried=False):
+        if self.loaded is None or (tried and not hasattr(self.loaded, "output")):
+            raise Fault("no problem is loaded, or none of its trials was run")
+        return self.loaded
 
     def precision(self, request):
         name = field(request, "precision", (str,))

@@ -134,3 +134,104 @@ def test_requests_it_cannot_serve_are_faults_that_say_why():
     with Parent(64, WORKER) as parent:
         assert "before a `hello`" in parent.ask({"type": "evaluate"})["message"]
         assert "version 2" in parent.ask({"type": "hello", "version": 2})["message"]
+
+
+FILE = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(n))
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x, i):
+        x += 0
+        return self.drop(x * self.weight) * 1e-3 + torch.zeros(x.shape) + i
+
+rows = 1000
+n = 7
+
+def get_inputs():
+    return [torch.rand(rows, n), torch.randint(0, 1, (n,))]
+
+def get_init_inputs():
+    return [n]
+"""
+
+
+def official(path, rows, trial):
+    """The file's output as the benchmark's own check gets it, written down from its steps."""
+    import torch
+
+    context = {}
+    exec(path.read_text().replace("rows = 1000", f"rows = {rows}"), context)
+    with torch.no_grad():
+        torch.manual_seed(42)
+        init = context["get_init_inputs"]()
+        torch.manual_seed(42)
+        model = context["Model"](*init)
+        torch.manual_seed(42)
+        seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(3)]
+        torch.manual_seed(seeds[trial])
+        inputs = [x.to(torch.float32) for x in context["get_inputs"]()]
+        torch.manual_seed(seeds[trial])
+        return model(*inputs)
+
+
+def test_a_problem_file_runs_as_the_official_check_runs_it(tmp_path):
+    path = tmp_path / "1_Example.py"
+    path.write_text(FILE)
+    with Torch() as torch:
+        request = {"type": "problem", "path": str(path), "overrides": {"rows": 5}, "seed": 42, "trials": 3}
+        reply = torch.ask(request)
+        assert (reply["type"], reply["parameters"], len(reply["seeds"])) == ("problem", 7, 3)
+        for trial in (2, 0):
+            want = official(path, 5, trial).double()
+            shown = torch.ask({"type": "trial", "trial": trial})
+            assert (shown["shape"], shown["elements"], shown["finite"]) == ([5, 7], 35, 35)
+            assert (shown["min"], shown["max"]) == (want.min().item(), want.max().item())
+            assert [i["dtype"] for i in shown["inputs"]] == ["f32", "f32"]
+        largest = want.max().item()
+
+        def accepts(**candidate):
+            return torch.ask({"type": "accepts", "candidate": candidate, "tolerances": [1e-2, 1e-4]})
+
+        zeros = accepts(kind="constant", value=0.0)
+        assert zeros["accepted"] == [True, False]
+        assert zeros["threshold"] == largest
+        # Relative to the candidate: the threshold of a constant is a share of the constant.
+        far = accepts(kind="constant", value=99.0)
+        assert far["accepted"] == [False, False]
+        assert 0.98 < far["threshold"] < 1
+        assert accepts(kind="input", index=1)["accepted"] is None
+        assert accepts(kind="input", index=0)["accepted"] == [False, False]
+        assert accepts(kind="function", name="relu")["threshold"] == accepts(kind="input", index=0)["threshold"]
+        violations = torch.ask({"type": "violations", "tolerances": [1e-2]})
+        assert violations["counts"] == [0]
+        assert violations["threshold"] is not None
+
+
+def test_a_file_that_is_no_problem_is_answered_with_what_is_wrong(tmp_path):
+    path = tmp_path / "1_Example.py"
+    with Torch() as torch:
+        for text, overrides, stage, words in [
+            ("def (", {}, "load", "SyntaxError"),
+            ("import no_such_module", {}, "load", "no_such_module"),
+            ("Model = get_inputs = print", {}, "load", "get_init_inputs"),
+            (FILE, {"depth": 3}, "load", "'depth'"),
+            (FILE.replace("return [n]", "return [n, n]"), {}, "model", "TypeError"),
+            (FILE.replace("return [torch.rand", "return [torch.rand(3), torch.rand"), {}, "forward", "forward()"),
+            (FILE.replace("+ i", "+ i, i"), {}, "result", "tuple"),
+            (FILE.replace("rows = 1000", "rows = 1 << 50"), {}, "allocate", "memory"),
+        ]:
+            path.write_text(text)
+            request = {"type": "problem", "path": str(path), "overrides": overrides, "seed": 42, "trials": 1}
+            reply = torch.ask(request)
+            if reply["type"] == "problem":
+                reply = torch.ask({"type": "trial", "trial": 0})
+            assert (reply["type"], reply["stage"]) == ("raised", stage), reply
+            assert words in reply["message"], reply
+        assert torch.ask({"type": "problem", **request, "path": "/nonexistent.py"})["type"] == "fault"
+        assert torch.ask({"type": "violations", "tolerances": []})["type"] == "fault"

@@ -72,7 +72,7 @@ pub enum Command {
     /// Compare the operators, and the references of the problems, with PyTorch
     VerifyOps(VerifyOpsArgs),
     /// Find the trivial answers that a benchmark accepts
-    Blindspots(NotYet),
+    Blindspots(BlindspotsArgs),
     /// Install or find what is needed and say versions
     Doctor,
     /// A compile worker; started by Assay itself
@@ -85,14 +85,6 @@ pub enum Command {
 
 /// The hidden command under which this binary starts itself as a compile worker.
 pub const COMPILE_WORKER: &str = "__compile-worker";
-
-/// Arguments of a command that this version does not have: accepted, so that the answer is `unsupported`.
-#[derive(Debug, Args)]
-pub struct NotYet {
-    /// Whatever follows
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub rest: Vec<String>,
-}
 
 /// `assay verify-ops`.
 #[derive(Debug, Args)]
@@ -109,6 +101,46 @@ pub struct VerifyOpsArgs {
     /// Seconds that one request to PyTorch may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
+}
+
+/// `assay blindspots`.
+#[derive(Debug, Args)]
+pub struct BlindspotsArgs {
+    /// A checkout of KernelBench, or a folder of its levels
+    #[arg(long, value_name = "DIR")]
+    pub kernelbench: PathBuf,
+    /// An interpreter that has PyTorch, and what the problem files import (einops for a few of level 3)
+    #[arg(long, value_name = "P", default_value = "python3")]
+    pub python: PathBuf,
+    /// Only these levels [default: 1,2,3]
+    #[arg(long = "level", value_name = "L,…", value_delimiter = ',')]
+    pub levels: Vec<u32>,
+    /// Only these numbers within each level
+    #[arg(long, value_name = "I,…", value_delimiter = ',')]
+    pub ids: Vec<u32>,
+    /// Which extents: `desk` are those that a CPU affords
+    #[arg(long, value_enum, default_value_t = ExtentsArg::Desk)]
+    pub extents: ExtentsArg,
+    /// Trials, each with inputs of its own; an answer has to pass all
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub trials: u64,
+    /// Tolerances, each absolute and relative at once
+    #[arg(long = "tolerance", value_name = "T,…", value_delimiter = ',', default_values_t = [1e-2, 1e-3, 1e-4], value_parser = tolerance)]
+    pub tolerances: Vec<f64>,
+    /// Seconds that one step of one problem may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+    /// Where results are kept by the content of file, extents and worker [default: below the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+}
+
+/// A tolerance: between 0 and 1.
+fn tolerance(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|t| (0.0..1.0).contains(t))
+        .ok_or_else(|| "a tolerance is from 0 up to 1".to_owned())
 }
 
 /// `assay audit`.

@@ -67,6 +67,15 @@ pub enum Answer {
     Raised(String),
 }
 
+/// What PyTorch, or a file that it executes, raised.
+#[derive(Clone, Debug)]
+pub struct Raised {
+    /// Where: `forward`, `load`, `allocate`, …
+    pub stage: String,
+    /// The message.
+    pub message: String,
+}
+
 /// How to start a worker.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -76,6 +85,8 @@ pub struct Settings {
     pub threads: usize,
     /// Seconds that one request may take; starting (importing PyTorch) has at least a minute.
     pub seconds: u64,
+    /// Bytes of address space that it may have, so that a lack of memory is an answer; as much as there is where absent.
+    pub memory: Option<u64>,
 }
 
 /// A running PyTorch.
@@ -111,6 +122,7 @@ impl<'a> Torch<'a> {
             "version": VERSION,
             "exchange": {"path": exchange.path(), "bytes": exchange.len()},
             "threads": settings.threads,
+            "memory": settings.memory,
         });
         let ready = worker.ask(&hello).map_err(|stop| match stop {
             Stop::Failed(e) => TorchError::of(e, ""),
@@ -174,16 +186,16 @@ impl<'a> Torch<'a> {
         });
         match self.ask(&request, &what)? {
             Ok(reply) => Ok(Answer::Outputs(self.outputs(&reply, "evaluated", outputs, &what)?)),
-            Err(raised) => Ok(Answer::Raised(raised)),
+            Err(raised) => Ok(Answer::Raised(raised.message)),
         }
     }
 
-    /// One request; what PyTorch raised is the inner error.
-    fn ask(&mut self, request: &Value, what: &str) -> Result<Result<Value, String>, TorchError> {
+    /// One request; what PyTorch raised is the inner error, its stage before its message.
+    pub(crate) fn ask(&mut self, request: &Value, what: &str) -> Result<Result<Value, Raised>, TorchError> {
         self.worker.allow(Duration::from_secs(self.settings.seconds));
         match self.worker.ask(request) {
             Ok(reply) => Ok(Ok(reply)),
-            Err(Stop::Ended(Ended::Raised { message, .. })) => Ok(Err(message)),
+            Err(Stop::Ended(Ended::Raised { stage, message })) => Ok(Err(Raised { stage, message })),
             Err(Stop::Ended(ended)) => Err(TorchError::ended(&ended, self.settings.seconds, what)),
             Err(Stop::Failed(e)) => Err(TorchError::of(e, what)),
         }

@@ -16,7 +16,7 @@ fn torch() -> Option<Torch<'static>> {
         eprintln!("skipped: no torch (ASSAY_TORCH_PYTHON names no interpreter)");
         return None;
     };
-    Some(Torch::start(&Settings { python, threads: 1, seconds: 60 }, &NEVER).unwrap())
+    Some(Torch::start(&Settings { python, threads: 1, seconds: 60, memory: None }, &NEVER).unwrap())
 }
 
 fn number(name: &str, default: u64) -> u64 {

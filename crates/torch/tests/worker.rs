@@ -19,7 +19,7 @@ fn settings(dir: &tempfile::TempDir, body: &str) -> Settings {
     let python = dir.path().join("python");
     fs::write(&python, format!("#!/bin/sh\n{body}\n")).unwrap();
     fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
-    Settings { python, threads: 1, seconds: 1 }
+    Settings { python, threads: 1, seconds: 1, memory: None }
 }
 
 /// What a worker that greets and then does `body` to the first request makes of `y = relu(x)`.
@@ -82,7 +82,7 @@ fn an_interpreter_without_pytorch_or_none_at_all_is_unusable() {
     let start = |s: &Settings| Torch::start(s, &NEVER).err().unwrap();
     let e = start(&settings(&dir, said));
     assert!(matches!(&e, TorchError::Unusable(why) if why.contains("cannot import torch")), "{e:?}");
-    let none = Settings { python: dir.path().join("nobody"), threads: 1, seconds: 1 };
+    let none = Settings { python: dir.path().join("nobody"), threads: 1, seconds: 1, memory: None };
     assert!(matches!(start(&none), TorchError::Unusable(_)));
     // One that ends at once has last words too.
     let e = start(&settings(&dir, "echo 'no such module' >&2; exit 1"));

@@ -3,6 +3,8 @@
 #[cfg(feature = "device")]
 mod audit;
 #[cfg(feature = "device")]
+mod blindspots;
+#[cfg(feature = "device")]
 mod check;
 mod compare;
 #[cfg(feature = "device")]
@@ -42,7 +44,6 @@ pub fn dispatch(cli: &Cli) -> Result<Exit, Failure> {
         Command::Rules(args) => sweep::rules(&cli.common, args),
         Command::Compare(args) => compare::compare(&cli.common, args),
         Command::GuardEval(args) => sweep::guard_eval(&cli.common, args),
-        Command::Blindspots(_) => not_yet("blindspots"),
         Command::CompileWorker | Command::SweepWorker => Err(Failure::bug("workers are dispatched earlier")),
         #[cfg(feature = "device")]
         command => on_the_device(&cli.common, command),
@@ -70,6 +71,7 @@ fn on_the_device(common: &crate::cli::Common, command: &Command) -> Result<Exit,
         Command::Doctor => doctor::doctor(common),
         Command::Check(args) => check::check(common, args),
         Command::VerifyOps(args) => verify_ops::verify_ops(common, args),
+        Command::Blindspots(args) => blindspots::blindspots(common, args),
         _ => Err(Failure::bug("a command that nobody runs")),
     }
 }
@@ -89,10 +91,4 @@ pub fn default_folder(kind: &str) -> PathBuf {
     let year = yoe + era * 400 + u64::from(month <= 2);
     let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
     PathBuf::from("assay-runs").join(format!("{kind}-{year:04}{month:02}{day:02}-{h:02}{m:02}{s:02}"))
-}
-
-fn not_yet(command: &str) -> Result<Exit, Failure> {
-    Err(Failure::unsupported(format!(
-        "`assay {command}` is not part of this version; `assay --help` lists what is, CHANGELOG.md what is planned"
-    )))
 }

@@ -45,6 +45,7 @@ pub fn verify_ops(common: &Common, args: &VerifyOpsArgs) -> Result<Exit, Failure
         python: args.python.clone(),
         threads: common.jobs.map_or(1, usize::from),
         seconds: args.timeout,
+        memory: None,
     };
     let mut torch = Torch::start(&settings, &interrupted).map_err(failure)?;
     let bar = Bar::new(common.quiet || common.json);

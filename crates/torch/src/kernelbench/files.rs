@@ -1,0 +1,114 @@
+//! The problem files of a checkout, and the extents at which a CPU affords them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::error::TorchError;
+
+/// Extents by file: module-level names of the benchmark's files and values that a CPU affords.
+const DESK: &str = include_str!("desk.json");
+
+/// A problem file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// The level.
+    pub level: u32,
+    /// The number within it.
+    pub id: u32,
+    /// The file's name without its ending, `23_Softmax`.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl File {
+    /// `1/23`.
+    pub fn key(&self) -> String {
+        format!("{}/{}", self.level, self.id)
+    }
+}
+
+/// The table of desk extents.
+pub(super) fn desk() -> Result<BTreeMap<String, BTreeMap<String, u64>>, TorchError> {
+    serde_json::from_str(DESK).map_err(|e| TorchError::Bad(format!("desk.json: {e}")))
+}
+
+/// The problem files below `dir`, a checkout of KernelBench or its folder of levels, by level and number; all levels from
+/// 1 to 3 where none is given, all numbers where none is.
+///
+/// # Errors
+/// `Bad` where there is no such level, no file, or no file of a number that was asked for.
+pub fn find(dir: &Path, levels: &[u32], ids: &[u32]) -> Result<Vec<File>, TorchError> {
+    let root = [dir.join("KernelBench"), dir.to_path_buf()]
+        .into_iter()
+        .find(|d| d.join("level1").is_dir())
+        .ok_or_else(|| {
+        TorchError::Bad(format!("`{}` has neither `KernelBench/level1` nor `level1`", dir.display()))
+    })?;
+    let mut out = Vec::new();
+    for &level in if levels.is_empty() { &[1, 2, 3][..] } else { levels } {
+        let folder = root.join(format!("level{level}"));
+        let entries = std::fs::read_dir(&folder).map_err(|error| TorchError::Io {
+            action: "read",
+            path: folder.clone(),
+            error,
+        })?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = path.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            let id = name.split_once('_').and_then(|(n, _)| n.parse::<u32>().ok());
+            if let Some(id) = id
+                && path.extension().is_some_and(|e| e == "py")
+                && (ids.is_empty() || ids.contains(&id))
+            {
+                out.push(File { level, id, name, path });
+            }
+        }
+    }
+    if let Some(missing) = ids.iter().find(|i| !out.iter().any(|f| f.id == **i)) {
+        return Err(TorchError::Bad(format!(
+            "`{}` has no problem {missing} in these levels",
+            root.display()
+        )));
+    }
+    if out.is_empty() {
+        return Err(TorchError::Bad(format!("`{}` has no problem files in these levels", root.display())));
+    }
+    out.sort_by_key(|f| (f.level, f.id));
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_in_a_checkout_by_level_and_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let level = dir.path().join("KernelBench/level1");
+        std::fs::create_dir_all(&level).unwrap();
+        for name in ["19_ReLU.py", "2_Matmul.py", "notes.txt", "helper.py"] {
+            std::fs::write(level.join(name), "").unwrap();
+        }
+        let names = |ids: &[u32]| {
+            find(dir.path(), &[1], ids).map(|all| all.into_iter().map(|f| f.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[]).unwrap(), ["2_Matmul", "19_ReLU"]);
+        assert_eq!(names(&[19]).unwrap(), ["19_ReLU"]);
+        assert!(names(&[7]).unwrap_err().to_string().contains("no problem 7"));
+        assert!(find(dir.path(), &[2], &[]).is_err());
+        assert!(find(&dir.path().join("KernelBench"), &[1], &[]).is_ok());
+        assert!(find(&level, &[1], &[]).unwrap_err().to_string().contains("neither"));
+    }
+
+    #[test]
+    fn the_table_of_desk_extents_names_problems_and_positive_extents() {
+        let table = desk().unwrap();
+        assert!(table.len() > 200);
+        for (key, extents) in &table {
+            let (level, id) = key.split_once('/').unwrap();
+            assert!((1..=3).contains(&level.parse::<u32>().unwrap()) && id.parse::<u32>().is_ok(), "{key}");
+            assert!(!extents.is_empty() && extents.values().all(|&v| v > 0), "{key}");
+        }
+    }
+}
