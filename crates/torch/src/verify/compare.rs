@@ -35,19 +35,29 @@ fn kind(d: DType) -> &'static str {
     }
 }
 
-/// Compares element by element. `terms` are the magnitudes of each element's terms, `inputs` the largest magnitude of the
-/// inputs, for the tolerances that are relative to those; `spread` is asked for the spread of our own variants
-/// at an element that is beyond its tolerance. `explain` is asked, with our value and PyTorch's, for the reason of a difference.
+/// What an output is compared by.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound<'a> {
+    /// The precision of both sides.
+    pub precision: Precision,
+    /// The operator's row; exact where it has none.
+    pub tolerance: Option<&'a Tolerance>,
+    /// The magnitudes of each element's terms, where the row is relative to those.
+    pub terms: Option<&'a Vec<f64>>,
+    /// The largest magnitude of the inputs, and at least one.
+    pub inputs: f64,
+}
+
+/// Compares element by element. `spread` is asked for the spread of our own variants at an element that is beyond its
+/// tolerance; `explain`, with our value and PyTorch's, for the reason of a difference.
 pub fn compare(
     ours: &Tensor,
     torch: &Tensor,
-    precision: Precision,
-    tolerance: Option<&Tolerance>,
-    terms: Option<&Vec<f64>>,
-    inputs: f64,
+    bound: &Bound<'_>,
     spread: &mut dyn FnMut(usize) -> f64,
     explain: &mut dyn FnMut(f64, f64) -> Option<String>,
 ) -> Compared {
+    let Bound { precision, tolerance, terms, inputs } = *bound;
     let mut out = Compared::default();
     if ours.shape != torch.shape || kind(ours.dtype) != kind(torch.dtype) {
         out.difference = Some(format!(
@@ -121,9 +131,8 @@ mod tests {
             of,
             reason: String::new(),
         };
-        compare(&t(a), &t(b), Precision::F64, Some(&row), None, 1.0, &mut |_| 0.0, &mut |x, _| {
-            x.is_infinite().then(|| "because".to_owned())
-        })
+        let bound = Bound { precision: Precision::F64, tolerance: Some(&row), terms: None, inputs: 1.0 };
+        compare(&t(a), &t(b), &bound, &mut |_| 0.0, &mut |x, _| x.is_infinite().then(|| "because".to_owned()))
     }
 
     #[test]

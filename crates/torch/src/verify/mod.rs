@@ -22,7 +22,7 @@ use crate::client::{Answer, Placed, Torch};
 use crate::error::TorchError;
 
 pub use agreement::{Agreement, Difference, Place, Scale, Side, Tolerance};
-pub use compare::{Compared, compare};
+pub use compare::{Bound, Compared, compare};
 pub use draw::{Case, Draw, Values};
 pub use operators::{Generator, generator};
 
@@ -203,16 +203,10 @@ fn one(
                         .filter(|d| d.is_finite())
                         .fold(0.0, f64::max)
                 };
-                let compared = compare(
-                    a,
-                    b,
-                    precision,
-                    tolerance,
-                    terms.get(name),
-                    largest,
-                    &mut spread,
-                    &mut |x, y| agreement.explains(&place, x, y).map(|row| row.reason.clone()),
-                );
+                let bound = Bound { precision, tolerance, terms: terms.get(name), inputs: largest };
+                let compared = compare(a, b, &bound, &mut spread, &mut |x, y| {
+                    agreement.explains(&place, x, y).map(|row| row.reason.clone())
+                });
                 report.elements += compared.elements;
                 let worst =
                     if precision == Precision::F64 { &mut report.worst_f64 } else { &mut report.worst_f32 };
