@@ -79,7 +79,7 @@ SCREEN = 1 << 16
 
 
 class Replace(ast.NodeTransformer):
-    """Gives module-level names other values, where the file assigns a plain number to them."""
+    """Gives module-level names other values, numbers or lists of numbers."""
 
     def __init__(self, values):
         self.values = dict(values)
@@ -89,8 +89,10 @@ class Replace(ast.NodeTransformer):
             if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
                 name = line.targets[0].id
                 if name in self.values:
-                    line.value = ast.copy_location(ast.Constant(self.values.pop(name)), line.value)
-        return node
+                    value = self.values.pop(name)
+                    value = tuple(value) if isinstance(line.value, ast.Tuple) else value
+                    line.value = ast.parse(repr(value), mode="eval").body
+        return ast.fix_missing_locations(node)
 
 
 class Problem:
@@ -113,7 +115,7 @@ class Problem:
             replace = Replace(overrides)
             tree = replace.visit(tree)
             if replace.values:
-                raise Raised("load", f"the file assigns no number to {sorted(replace.values)}")
+                raise Raised("load", f"the file assigns nothing to {sorted(replace.values)}")
             context = {}
             exec(compile(tree, path, "exec"), context)
             missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if not callable(context.get(n))]

@@ -308,8 +308,6 @@ fn what_this_version_lacks_is_unsupported_not_wrong() {
     for words in [
         vec!["check", "x.cu", "--problem", "1/23", "--kernelbench", "dir"],
         vec!["check", "x.cu", "--problem", "1/23", "--python", "python3"],
-        vec!["verify-ops", "--python", "python3"],
-        vec!["blindspots", "--kernelbench", "dir", "--python", "python3"],
         vec!["audit", "--kernelbench", "dir"],
         vec!["audit", "--extents", "official"],
     ] {

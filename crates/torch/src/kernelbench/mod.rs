@@ -66,7 +66,7 @@ impl Plan {
     ///
     /// # Errors
     /// `Bad` where the table has a fault; a test loads it.
-    pub fn overrides(&self, file: &File) -> Result<BTreeMap<String, u64>, TorchError> {
+    pub fn overrides(&self, file: &File) -> Result<BTreeMap<String, Value>, TorchError> {
         if !self.desk {
             return Ok(BTreeMap::new());
         }

@@ -66,7 +66,7 @@ pub struct ProblemReport {
     /// SHA-256 of its text.
     pub sha256: String,
     /// Extents that differ from the file's.
-    pub extents: BTreeMap<String, u64>,
+    pub extents: BTreeMap<String, Value>,
     /// How it ended.
     pub status: Status,
     /// Why not well.
@@ -96,7 +96,7 @@ pub struct ProblemReport {
 }
 
 impl ProblemReport {
-    pub(super) fn of(file: &File, extents: BTreeMap<String, u64>) -> ProblemReport {
+    pub(super) fn of(file: &File, extents: BTreeMap<String, Value>) -> ProblemReport {
         ProblemReport {
             problem: file.key(),
             file: file.name.clone(),
