@@ -55,6 +55,8 @@ pub enum Command {
     Run(RunArgs),
     /// Print the suites that a finished audit selected, or write them with their tensors
     Suite(SuiteArgs),
+    /// What must a generator of inputs know to catch what a finished audit's official inputs miss?
+    Ladder(LadderArgs),
     /// Print a finished audit again
     Report(ReportArgs),
     /// Judge submissions with the strongest suite and the sanitizer
@@ -261,6 +263,33 @@ pub struct ExportArgs {
     /// The folder to write: a new one, an empty one, or an earlier export, which is replaced
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
+}
+
+/// `assay ladder`.
+#[derive(Debug, Args)]
+pub struct LadderArgs {
+    /// A run folder of `assay audit`; `ladder.json` is written into it
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// An external generator to score beside the built-in ones: a shell command that reads a problem's facts as JSON on its
+    /// standard input and prints one recipe a line, as a JSON string or an object with `recipe`
+    #[arg(long = "generator", value_name = "CMD")]
+    pub generators: Vec<String>,
+    /// Seconds that a generator may take for one problem
+    #[arg(long, value_name = "SECONDS", default_value_t = assay_measure::GENERATOR_SECONDS,
+          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub generator_timeout: u32,
+    /// Inputs per problem and generator
+    #[arg(long, value_name = "N", default_value_t = assay_measure::LADDER_BUDGET,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub budget: u32,
+    /// Problems of the hard set: those with the most official survivors
+    #[arg(long, value_name = "N", default_value_t = assay_measure::LADDER_PROBLEMS,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub most: u32,
+    /// Where the run's problems are: globs, a problem's folder, or a folder of them [default: every built-in one]
+    #[arg(long, value_name = "GLOB|DIR")]
+    pub problems: Vec<String>,
 }
 
 /// `assay report`.

@@ -371,7 +371,7 @@ fn environment(config: &AuditConfig) -> Environment {
 }
 
 /// Runs `work` with a context that keeps nothing: in memory, the built-in protocols' inputs.
-fn without_a_folder<T: Send>(
+pub(crate) fn without_a_folder<T: Send>(
     jobs: usize,
     seed: u64,
     progress: &dyn Progress,

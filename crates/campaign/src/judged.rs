@@ -214,7 +214,7 @@ impl Bench<'_> {
     }
 
     /// The sanitized run at an input's shape: what it finds, and whether results there may depend on the schedule.
-    fn look(
+    pub(crate) fn look(
         &self,
         id: &str,
         version: &Version,
@@ -234,7 +234,7 @@ impl Bench<'_> {
     }
 
     /// A cell: one seed where the sanitizer saw no hazard at the shape, the majority of several elsewhere.
-    fn cell_of(
+    pub(crate) fn cell_of(
         &self,
         id: &str,
         version: &Version,

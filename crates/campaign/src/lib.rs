@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod bands;
 mod bench;
+pub mod ceilings;
 pub mod check;
 pub mod error;
 pub mod execute;
@@ -18,6 +19,7 @@ pub mod harness;
 mod huge;
 pub mod inputs;
 mod judged;
+pub mod ladder;
 mod plain;
 mod reader;
 pub mod records;

@@ -37,7 +37,7 @@ pub enum Outcome {
 }
 
 /// The file name under which a problem's mutants are known: unique over problems, so that ids are.
-fn mutant_file(problem: &Problem) -> String {
+pub(crate) fn mutant_file(problem: &Problem) -> String {
     let file = problem.kernel_file.file_name().map_or_else(|| "kernel.cu".into(), |n| n.to_string_lossy());
     format!("{}/{file}", problem.slug)
 }

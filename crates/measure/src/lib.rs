@@ -45,8 +45,9 @@ pub use matrix::{
     Origin, REFEREE_TOLERANCES, ReferenceRow, ScaledValue, Unrefereeable, Unwitnessed, Violations, majority,
 };
 pub use protocol::{
-    BUILTIN, CHECKER_FOLDER, CHECKER_SECONDS, MOST_CHECKER_SECONDS, PROTOCOL_FILES, Protocol,
-    PublishedDetection, Tolerance, builtin, check_checker, check_recipe_text,
+    BUILTIN, CHECKER_FOLDER, CHECKER_SECONDS, GENERATOR_SECONDS, LADDER_BUDGET, LADDER_PROBLEMS,
+    MOST_CHECKER_SECONDS, PROTOCOL_FILES, Protocol, PublishedDetection, Tolerance, builtin, check_checker,
+    check_recipe_text,
 };
 pub use published::{
     Published, PublishedBlindBand, PublishedBlindBands, PublishedBudget, PublishedDecomposition,

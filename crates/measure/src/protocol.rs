@@ -7,6 +7,16 @@ use toml::Spanned;
 
 use crate::MeasureError;
 
+/// Inputs that a generator of the knowledge ladder may ask of a problem, unless told otherwise: what the suites of
+/// "Measuring the Checker" hold (about 8).
+pub const LADDER_BUDGET: u32 = 8;
+
+/// Problems of the ladder's hard set, unless told otherwise: as many as "Measuring the Checker" took.
+pub const LADDER_PROBLEMS: u32 = 30;
+
+/// Seconds that an external generator may take for one problem, unless told otherwise.
+pub const GENERATOR_SECONDS: u32 = 60;
+
 /// The tolerance of |out - ref| <= atol + rtol * |ref|.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

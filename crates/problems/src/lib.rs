@@ -45,4 +45,4 @@ pub use losses::{Loss, Lost};
 pub use problem::{Degenerate, Dim, Extents, Input, InputKind, Problem, Reach, Structure, Trivial};
 pub use recipe::{DEFAULT_SEED, Kind, Position, Recipe, kind_names};
 pub use spread::spread;
-pub use targeted::{search_recipes, targeted_recipes};
+pub use targeted::{legal_extents, search_recipes, targeted_recipes};

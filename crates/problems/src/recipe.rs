@@ -82,6 +82,32 @@ pub const MIXED: [Kind; 10] = [
     Kind::Index(251),
 ];
 
+impl Kind {
+    /// How large its values are (a standard deviation, or the largest), and whether all have one sign; none where the
+    /// problem's initialisers decide, or a fixed range does.
+    pub fn magnitude(self) -> Option<(f64, bool)> {
+        match self {
+            Kind::Normal(std) => Some((std.abs(), false)),
+            Kind::Uniform(lo, hi) => Some((lo.abs().max(hi.abs()), lo >= 0.0 || hi <= 0.0)),
+            Kind::Constant(v) => Some((v.abs(), true)),
+            Kind::SameSign(mag) => Some((mag.abs(), true)),
+            Kind::Shifted(mean, std) => Some((mean.abs() + 3.0 * std.abs(), mean.abs() > 4.0 * std.abs())),
+            Kind::Outlier(_, mag) | Kind::Alternating(mag) | Kind::Spike(_, mag, _) => {
+                Some((mag.abs(), false))
+            }
+            Kind::Tiny(v) => Some((v.abs(), false)),
+            Kind::Official
+            | Kind::Rand
+            | Kind::Ties(_)
+            | Kind::Index(_)
+            | Kind::Sparse(_)
+            | Kind::Ramp
+            | Kind::LogUniform(..)
+            | Kind::Mixed(_) => None,
+        }
+    }
+}
+
 /// A way to make the inputs of one evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {

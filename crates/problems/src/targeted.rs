@@ -258,8 +258,9 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Extents to try for a dim: around warps, blocks and vectors, primes, 1, and around what the problem names.
-fn candidates(p: &Problem, name: &str) -> Vec<u64> {
+/// Extents to try for a dim, rising: around warps, blocks and vectors, primes, 1, and around what the problem names; none
+/// for a dim that no ragged shape names and that does not exist.
+pub fn legal_extents(p: &Problem, name: &str) -> Vec<u64> {
     let Some(dim) = p.dims.iter().find(|d| d.name == name) else { return Vec::new() };
     let named: Vec<u64> = p.ragged.iter().filter_map(|s| s.get(name).copied()).collect();
     let most = named.iter().copied().chain([dim.desk]).max().unwrap_or(1);
@@ -279,7 +280,7 @@ fn candidates(p: &Problem, name: &str) -> Vec<u64> {
 /// shapes under several kinds, then random legal extents, kinds, magnitudes and seeds. Fewer where the problem leaves no room.
 pub fn search_recipes(p: &Problem, budget: usize) -> Vec<Recipe> {
     let names: BTreeSet<&str> = p.ragged.iter().flat_map(|s| s.keys().map(String::as_str)).collect();
-    let choices: Vec<(&str, Vec<u64>)> = names.into_iter().map(|n| (n, candidates(p, n))).collect();
+    let choices: Vec<(&str, Vec<u64>)> = names.into_iter().map(|n| (n, legal_extents(p, n))).collect();
     let none = BTreeMap::new();
     let desk = elements(p, &none).unwrap_or(0);
     let limit = p.ragged.iter().filter_map(|s| elements(p, s)).fold(desk, u64::max);

@@ -12,6 +12,8 @@ mod doctor;
 #[cfg(feature = "device")]
 mod export;
 #[cfg(feature = "device")]
+mod ladder;
+#[cfg(feature = "device")]
 mod list;
 #[cfg(feature = "device")]
 mod problems;
@@ -66,6 +68,7 @@ fn on_the_device(common: &crate::cli::Common, command: &Command) -> Result<Exit,
         Command::Protocols => list::protocols(common),
         Command::Run(args) => run::run(common, args),
         Command::Suite(args) => report::suite(common, args),
+        Command::Ladder(args) => ladder::ladder(common, args),
         Command::Export(args) => export::export(common, args),
         Command::Report(args) => report::report(common, args),
         Command::Doctor => doctor::doctor(common),

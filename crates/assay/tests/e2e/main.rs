@@ -12,6 +12,7 @@ mod hostile;
 mod huge;
 mod judging;
 mod kernel_sweeps;
+mod ladder;
 mod lists;
 mod pages;
 mod runs;

@@ -96,6 +96,82 @@ fn a_killed_audit_resumes_without_losing_or_repeating_an_evaluation() {
     assert_eq!(keys(&run), whole().1);
 }
 
+/// A stream of numbers that a seed gives (splitmix64).
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+/// Kills audits at so many points, each drawn from the seed over the whole of a run, and resumes them; some are killed
+/// again before they may end. Each then says what the audit that nobody disturbed says.
+fn killed_at_random_points(points: u64, seed: u64) {
+    let (want, all) = whole();
+    let mut draw = Draw(seed);
+    let mut before_the_end = 0;
+    for point in 0..points {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run");
+        let deaths = 1 + draw.below(2);
+        for death in 0..deaths {
+            // A little beyond the last evaluation: summary and reports are written there.
+            let target = i64::try_from(draw.below(all.len() as u64 * 21 / 20)).unwrap();
+            let later = Duration::from_micros(draw.below(60_000));
+            let place =
+                format!("seed {seed}, point {point}, death {death}: {target} evaluations and {later:?}");
+            // Killed before there was a database, nothing was begun.
+            let more =
+                if run.join("run.db").exists() { &["--resume", "--jobs", "2"][..] } else { &["--jobs", "2"] };
+            let mut running = Running::start(&mut audit(PROBLEMS, &run, more));
+            while evaluations(&run) < target && !running.has_ended() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(later);
+            if running.has_ended() {
+                let answer = running.finish();
+                assert_eq!(answer.status.code(), Some(0), "{place}: {}", answer.stderr);
+            } else {
+                running.signal(libc::SIGKILL);
+                running.finish();
+                before_the_end += 1;
+            }
+            // Whole or not at all.
+            if run.join("summary.json").exists() {
+                let mut summary = read_json(&run.join("summary.json"));
+                forget_times(&mut summary);
+                assert_eq!(&summary, want, "{place}");
+            }
+        }
+        let more =
+            if run.join("run.db").exists() { &["--resume", "--jobs", "2"][..] } else { &["--jobs", "2"] };
+        let answer = Running::start(&mut audit(PROBLEMS, &run, more)).finish();
+        assert_eq!(answer.status.code(), Some(0), "seed {seed}, point {point}: {}", answer.stderr);
+        let mut summary = answer.json();
+        assert_eq!(read_json(&run.join("summary.json")), summary);
+        forget_times(&mut summary);
+        assert_eq!(&summary, want, "seed {seed}, point {point}");
+        assert_eq!(&keys(&run), all, "seed {seed}, point {point}");
+    }
+    assert!(before_the_end * 2 > points, "only {before_the_end} of {points} deaths came before the end");
+}
+
+#[test]
+fn an_audit_killed_at_random_points_resumes_to_the_same_summary() {
+    killed_at_random_points(6, 1);
+}
+
+#[test]
+#[ignore = "takes minutes: cargo test --release -p assay --test e2e -- --ignored a_hundred_random_points"]
+fn an_audit_killed_at_a_hundred_random_points_resumes_to_the_same_summary() {
+    killed_at_random_points(100, 2026);
+}
+
 #[test]
 fn ctrl_c_ends_an_audit_within_two_seconds_and_it_resumes() {
     let dir = tempfile::tempdir().unwrap();

@@ -105,6 +105,11 @@ impl Running {
         })
     }
 
+    /// Has the command come to its end?
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("wait").is_some()
+    }
+
     /// Sleeps until `ready` says so.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, mut ready: impl FnMut() -> bool) {
