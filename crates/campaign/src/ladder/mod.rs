@@ -440,7 +440,7 @@ fn one_problem(
                     bench.look(&c.mutant.id, version, input, &mut look, &mut fresh)?;
                     looked.push(&input.dims);
                 }
-                let cell = bench.cell_of(&c.mutant.id, version, input, &look, &mut fresh)?;
+                let cell = bench.cell_of(&c.mutant.id, version, input, &mut look, &mut fresh)?;
                 if cell.rejected_by(Tolerance::PAPER) == Some(true) {
                     row[k] = true;
                     by.into_iter().for_each(|g| done[g] = true);
