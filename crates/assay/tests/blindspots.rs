@@ -104,7 +104,8 @@ fn blind_spots_and_unrefereeable_problems_are_found_and_kept() {
     );
     assert!(of("2/1")["constants"].as_array().unwrap().is_empty());
     let at = &v["summary"][0];
-    for (key, want) in [("measured", 5), ("zeros", 1), ("constant", 2), ("unrefereeable", 1)] {
+    // float32 loses all of x beside 3e7, so that what cancels is zero everywhere, and zeros pass there too.
+    for (key, want) in [("measured", 5), ("zeros", 2), ("constant", 3), ("unrefereeable", 1)] {
         assert_eq!(at[key].as_u64(), Some(want), "{key}: {at}");
     }
     // The second run asks for nothing: only whether PyTorch is the same.
