@@ -217,20 +217,7 @@ impl RunReader {
         if tables == 0 {
             return Ok(Vec::new());
         }
-        let rows: Vec<(CheckKey, String, String)> = self.rows(
-            "SELECT checker, subject, recipe, seed, verdict, note FROM checks WHERE problem = ?1
-             ORDER BY checker, subject, recipe, seed",
-            params![problem],
-            |r| {
-                let key = CheckKey {
-                    checker: r.get(0)?,
-                    subject: r.get(1)?,
-                    recipe: r.get(2)?,
-                    seed: r.get::<_, i64>(3)?.cast_unsigned(),
-                };
-                Ok((key, r.get(4)?, r.get(5)?))
-            },
-        )?;
+        let rows = self.rows(CHECKS, params![problem], check)?;
         rows.into_iter()
             .map(|(key, verdict, note)| {
                 let verdict = CheckVerdict::from_name(&verdict)
@@ -239,6 +226,22 @@ impl RunReader {
             })
             .collect()
     }
+}
+
+/// Every verdict of external checkers on a problem; a row is read by [`check`].
+pub(crate) const CHECKS: &str =
+    "SELECT checker, subject, recipe, seed, verdict, note FROM checks WHERE problem = ?1
+     ORDER BY checker, subject, recipe, seed";
+
+/// A row of [`CHECKS`]: its key, the verdict's name, and what was said.
+pub(crate) fn check(r: &Row<'_>) -> rusqlite::Result<(CheckKey, String, String)> {
+    let key = CheckKey {
+        checker: r.get(0)?,
+        subject: r.get(1)?,
+        recipe: r.get(2)?,
+        seed: r.get::<_, i64>(3)?.cast_unsigned(),
+    };
+    Ok((key, r.get(4)?, r.get(5)?))
 }
 
 const MUTANTS: &str =

@@ -404,18 +404,8 @@ impl Store {
     /// `BadRun` where the database cannot be read or holds a verdict of another version.
     pub fn checks(&self, problem: &str) -> Result<HashMap<CheckKey, (CheckVerdict, String)>, CampaignError> {
         let rows: Vec<(CheckKey, String, String)> = self.with(|c| {
-            let mut q = c.prepare(
-                "SELECT checker, subject, recipe, seed, verdict, note FROM checks WHERE problem = ?1",
-            )?;
-            let rows = q.query_map(params![problem], |r| {
-                let key = CheckKey {
-                    checker: r.get(0)?,
-                    subject: r.get(1)?,
-                    recipe: r.get(2)?,
-                    seed: r.get::<_, i64>(3)?.cast_unsigned(),
-                };
-                Ok((key, r.get(4)?, r.get(5)?))
-            })?;
+            let mut q = c.prepare(crate::reader::CHECKS)?;
+            let rows = q.query_map(params![problem], crate::reader::check)?;
             rows.collect()
         })?;
         rows.into_iter()
