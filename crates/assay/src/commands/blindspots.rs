@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use assay_report::text::{clean, wrap};
 use assay_torch::kernelbench::{self, File, Plan, ProblemReport, Status};
 use assay_torch::{Settings, Torch};
 use serde_json::{Value, json};
@@ -186,22 +187,22 @@ fn page(reports: &[ProblemReport], plan: &Plan, summary: &[Value], version: &str
         "float32 against float64",
     ];
     let mut text = list::table(&header, rows);
-    text.push_str(
-        "A cell is the smallest tolerance that accepts; the last column counts positions, by trial.\n",
-    );
+    // What a problem file raises is a stranger's text.
+    let mut say = |words: &str| text.push_str(&wrap(&clean(words), output::width(), "", "  "));
+    say("A cell is the smallest tolerance that accepts; the last column counts positions, by trial.");
     for r in reports.iter().filter(|r| r.status != Status::Measured) {
         let status = match r.status {
             Status::Refused => "the official check fails",
             Status::Exhausted => "exhausted",
             _ => "the process ended",
         };
-        text.push_str(&format!("{} {}: {status}: {}\n", r.problem, r.file, r.reason));
+        say(&format!("{} {}: {status}: {}", r.problem, r.file, r.reason));
     }
     for s in summary {
         let n = |k: &str| s[k].as_u64().unwrap_or(0);
-        text.push_str(&format!(
+        say(&format!(
             "at {:e}: {} of {} accept a trivial answer (zeros {}, a constant {}, the mean {}, an input {}, another function \
-             {}, another's constant {}); {} violate their own float64 evaluation\n",
+             {}, another's constant {}); {} violate their own float64 evaluation",
             s["tolerance"].as_f64().unwrap_or(0.0),
             n("any"),
             n("measured"),
@@ -214,9 +215,9 @@ fn page(reports: &[ProblemReport], plan: &Plan, summary: &[Value], version: &str
             n("unrefereeable"),
         ));
     }
-    text.push_str(&format!(
+    say(&format!(
         "{} extents, {} trials, PyTorch {version} on the CPU; the check is torch.allclose(output, candidate), relative to the \
-         candidate\n",
+         candidate",
         if plan.desk { "desk" } else { "official" },
         plan.trials
     ));

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use assay_campaign::ladder::{External, Ladder, LadderConfig, ladder as score};
 use assay_campaign::records::Records;
+use assay_report::text::{clean, wrap};
 use assay_tensor::safetensors_io::write_file_atomic;
 
 use crate::cli::{Common, LadderArgs};
@@ -47,7 +48,7 @@ pub fn ladder(common: &Common, args: &LadderArgs) -> Result<Exit, Failure> {
     for r in done.rungs.iter().filter(|r| r.failures > 0) {
         output::say(format_args!(
             "warning: `{}` failed on {} of {} problems; the first: {}",
-            assay_report::text::clean(&r.name),
+            clean(&r.name),
             r.failures,
             r.problems,
             assay_report::text::clean(r.first_failure.as_deref().unwrap_or_default())
@@ -91,6 +92,8 @@ fn page(l: &Ladder) -> String {
         l.budget,
         l.killed_by_any
     ));
-    text.push_str(&format!("Hard set: {}\nPublished: {}\n", l.hard_set, l.published_note));
+    for (what, words) in [("Hard set: ", &l.hard_set), ("Published: ", &l.published_note)] {
+        text.push_str(&wrap(&clean(words), output::width(), what, "  "));
+    }
     text
 }

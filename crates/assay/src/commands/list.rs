@@ -53,7 +53,8 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
     t.set_width(u16::try_from(output::width()).unwrap_or(80));
     t.set_header(header.to_vec());
     for row in rows {
-        t.add_row(row);
+        // A cell may hold a stranger's text, such as a file's name.
+        t.add_row(row.iter().map(|cell| assay_report::text::clean(cell)));
     }
     // comfy-table pads every line to the table's width.
     let mut s: String = t.lines().map(|l| l.trim_end().to_owned() + "\n").collect();
