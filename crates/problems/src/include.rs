@@ -16,9 +16,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::LoadError;
 use crate::folder::{Folder, MAX_FILE_BYTES, embedded_file, read_text};
-use crate::host::fail::line_column;
-use crate::host::{directive, directives};
 use crate::snippet::error_at;
+use assay_host::fail::line_column;
+use assay_host::{directive, directives};
 
 /// Files within files.
 const MAX_DEPTH: usize = 16;

@@ -10,13 +10,12 @@
 //! size, expressions in depth, host code in steps; whatever is wrong is an error with file, line and column.
 //!
 //! What it misses: output shapes and dtypes are the reference's and known only when it has run; host code is a
-//! subset of C++ (see [`host`]).
+//! subset of C++ (see [`assay_host`]).
 
 mod discover;
 mod error;
 mod expr;
 mod folder;
-pub mod host;
 mod include;
 mod init;
 mod inputs;
@@ -29,14 +28,14 @@ mod spec;
 mod spread;
 mod targeted;
 
+pub use assay_host::{
+    Bindings, HostError, HostProgram, KernelTexts, LaunchOp, Parameter, ParameterKind, Plan, PlanArg, PlanOp,
+    Scratch, device_source, kernel_names, kernel_parameters, kernel_texts,
+};
 pub use discover::{Root, SKELETON, discover};
-pub use error::{HostError, InputError, LoadError, RecipeError};
+pub use error::{InputError, LoadError, RecipeError};
 pub use expr::{Expr, ExprError};
 pub use folder::MAX_FILE_BYTES;
-pub use host::{
-    Bindings, HostProgram, KernelTexts, LaunchOp, Parameter, ParameterKind, Plan, PlanArg, PlanOp, Scratch,
-    device_source, kernel_names, kernel_parameters, kernel_texts,
-};
 pub use include::{Inlined, inline_includes};
 pub use init::{Init, Made, Values};
 pub use inputs::InputValues;

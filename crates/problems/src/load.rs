@@ -8,15 +8,15 @@ use assay_ops::Program;
 use assay_tensor::{DType, numel};
 use toml::Spanned;
 
-use crate::error::{HostError, LoadError};
+use crate::error::LoadError;
 use crate::expr::{Expr, ExprError};
 use crate::folder::{Folder, read_text};
-use crate::host::{HostProgram, ParameterKind};
 use crate::include::{Inlined, inline_includes, inline_strictly};
 use crate::init::Init;
 use crate::problem::{Dim, Extents, Input, InputKind, Problem, Structure};
 use crate::snippet::{error_at, error_on};
 use crate::spec::{Extent, InputSpec, Spec};
+use assay_host::{HostError, HostProgram, ParameterKind};
 
 /// Names of one problem: dims, derived dims, scalars, inputs.
 const MAX_NAMES: usize = 256;

@@ -8,11 +8,11 @@ use assay_tensor::{DType, tensor};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::{HostError, InputError};
+use crate::error::InputError;
 use crate::expr::Expr;
-use crate::host::{Bindings, HostProgram, Plan};
 use crate::init::Init;
 use crate::recipe::Recipe;
+use assay_host::{Bindings, HostError, HostProgram, Plan};
 
 /// Which of a dim's two extents to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::LoadError;
-use crate::host::fail::line_column;
+use assay_host::fail::line_column;
 
 /// Characters of a line that are shown around the place.
 const WIDTH: usize = 100;

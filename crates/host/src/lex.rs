@@ -9,7 +9,7 @@
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Ident,
     Number,
     Str,
@@ -17,13 +17,15 @@ pub(crate) enum Kind {
     Punct,
     /// `#…` up to the end of its logical line, the newline not included.
     Directive,
-    /// The result of `##` or `#` in a macro, which this crate does not evaluate.
+    /// The result of `##` in a macro, which this crate does not evaluate.
     Pasted,
+    /// A piece of the string that `#` makes of a macro's argument; an empty piece begins it.
+    Spelled,
 }
 
 /// One token; `at` is the byte offset in the file (for the result of a macro: of the macro's use).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tok<'a> {
+pub struct Tok<'a> {
     pub kind: Kind,
     pub text: &'a str,
     pub at: u32,
@@ -55,7 +57,7 @@ fn is_ident(b: u8) -> bool {
 }
 
 /// Every token of `source`, whose offsets begin at `base`. Texts over 4 GiB are cut (files are far smaller).
-pub(crate) fn lex(source: &str, base: u32) -> Vec<Tok<'_>> {
+pub fn lex(source: &str, base: u32) -> Vec<Tok<'_>> {
     let bytes = source.as_bytes();
     let mut out = Vec::new();
     let mut i = 0usize;

@@ -1,6 +1,6 @@
 //! The syntax tree of host code: what the parser leaves and the interpreter runs.
 
-use super::types::{Elem, Scalar, Ty};
+use crate::types::{Elem, Scalar, Ty};
 
 /// An expression, the byte offset to blame, and the height of its tree (bounded by the parser).
 #[derive(Clone, Debug)]
@@ -10,8 +10,10 @@ pub(crate) struct Expr {
     pub node: Node,
 }
 
+/// A binary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
+#[expect(missing_docs, reason = "the variants are the operators' names")]
+pub enum Op {
     Add,
     Sub,
     Mul,
@@ -33,8 +35,10 @@ pub(crate) enum Op {
     Comma,
 }
 
+/// A unary operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unary {
+#[expect(missing_docs, reason = "the variants are the operators' names")]
+pub enum Unary {
     Plus,
     Minus,
     Not,
@@ -43,7 +47,8 @@ pub(crate) enum Unary {
 
 /// Mathematical functions that host code may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Builtin {
+#[expect(missing_docs, reason = "the variants are the functions' names")]
+pub enum Builtin {
     Min,
     Max,
     Abs,

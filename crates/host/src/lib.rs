@@ -21,26 +21,35 @@
 //! deduced; a conditional expression converts its value to the common type of its arms only where both types
 //! are evident.
 
+#[doc(hidden)]
+pub mod arith;
 mod ast;
 mod builder;
+mod error;
 mod expression;
-pub(crate) mod fail;
+#[doc(hidden)]
+pub mod fail;
 mod interp;
-mod items;
-mod lex;
+#[doc(hidden)]
+pub mod items;
+#[doc(hidden)]
+pub mod lex;
 mod parser;
 mod plan;
-mod preprocess;
+#[doc(hidden)]
+pub mod preprocess;
 mod source;
 #[cfg(test)]
 mod tests;
-mod types;
+#[doc(hidden)]
+pub mod types;
+#[doc(hidden)]
+pub mod vocabulary;
 
 use std::sync::Arc;
 
 use assay_tensor::DType;
 
-use crate::error::HostError;
 use ast::Program;
 use builder::Builder;
 use fail::{Fail, line_column};
@@ -48,13 +57,16 @@ use items::{DeviceMacros, split};
 
 use types::{Scalar, Ty, Value};
 
-pub(crate) use preprocess::directive;
+pub use error::HostError;
+pub use preprocess::directive;
 
+#[doc(hidden)]
+pub use ast::{Builtin, Op, Unary};
 pub use plan::{Bindings, LaunchOp, Plan, PlanArg, PlanOp, Scratch};
 pub use source::{KernelTexts, device_source, kernel_names, kernel_parameters, kernel_texts};
 
 /// The preprocessor lines of a text, with their byte offsets; those within comments and strings are none.
-pub(crate) fn directives(source: &str) -> Vec<(usize, &str)> {
+pub fn directives(source: &str) -> Vec<(usize, &str)> {
     let toks = lex::lex(source, 0);
     toks.iter().filter(|t| t.kind == lex::Kind::Directive).map(|t| (t.at as usize, t.text)).collect()
 }
@@ -175,7 +187,8 @@ impl HostProgram {
     }
 
     /// A program that does nothing, to be replaced.
-    pub(crate) fn empty() -> HostProgram {
+    #[doc(hidden)]
+    pub fn empty() -> HostProgram {
         HostProgram {
             source: Arc::from(""),
             program: Program::default(),

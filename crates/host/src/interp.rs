@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::ast::{Builtin, Expr, KernelRef, Node, Op, Place, Program, Stmt, Unary};
-use super::fail::Fail;
-use super::plan::{LaunchOp, Plan, PlanArg, PlanOp, Scratch};
-use super::types::{Elem, Scalar, Ty, Value, round};
+use crate::arith::{self, Computed, Wrong};
+use crate::ast::{Builtin, Expr, KernelRef, Node, Op, Place, Program, Stmt, Unary};
+use crate::fail::Fail;
+use crate::plan::{LaunchOp, Plan, PlanArg, PlanOp, Scratch};
+use crate::types::{Elem, Scalar, Ty, Value};
 
 /// Statements, operators and calls that one `launch` may take.
 const MAX_STEPS: u64 = 2_000_000;
@@ -37,7 +38,7 @@ struct Cell {
 type Frame = Vec<Cell>;
 
 /// An execution of one program.
-pub(super) struct Interp<'p> {
+pub(crate) struct Interp<'p> {
     program: &'p Program,
     /// Byte offsets at which the source's lines begin.
     lines: Vec<usize>,
@@ -52,7 +53,7 @@ pub(super) struct Interp<'p> {
 }
 
 /// The value of an expression that needs no variable and no device; `None` otherwise.
-pub(super) fn constant(program: &Program, e: &Expr) -> Option<Value> {
+pub(crate) fn constant(program: &Program, e: &Expr) -> Option<Value> {
     let mut it = Interp::new(program, "", 10_000);
     let v = it.eval(e, &mut Vec::new()).ok()?;
     (it.plan.ops.is_empty() && it.plan.scratch.is_empty()).then_some(v)
@@ -568,95 +569,31 @@ impl<'p> Interp<'p> {
     }
 
     fn unary(&mut self, op: Unary, v: &Value, at: u32) -> Result<Value, Fail> {
-        let bad = || Fail::invalid(at, format!("a unary operator on a `{}`", v.ty()));
-        match (op, v) {
-            (Unary::Not, _) => v.truth().map(|t| Value::bool(!t)).ok_or_else(bad),
-            (Unary::Plus, Value::Int(x, s)) => Ok(Value::Int(*x, s.promoted())),
-            (Unary::Plus, Value::Float(..)) => Ok(v.clone()),
-            (Unary::Minus, Value::Int(x, s)) => Ok(self.int(-*x, s.promoted(), at)),
-            (Unary::Minus, Value::Float(x, s)) => Ok(Value::Float(-x, *s)),
-            (Unary::BitNot, Value::Int(x, s)) => {
-                let s = s.promoted();
-                Ok(Value::Int(s.wrap(!*x).0, s))
-            }
-            _ => Err(bad()),
-        }
+        let r = arith::unary(op, v);
+        self.located(r, at)
     }
 
-    /// An exact integer result in its type; signed overflow wraps and is noted.
-    fn int(&mut self, exact: i128, s: Scalar, at: u32) -> Value {
-        let (v, wrapped) = s.wrap(exact);
-        if wrapped && s.is_signed() {
-            self.note(at, &format!("`{}` overflow, {exact} wraps to {v}", s.name()));
+    /// The result of an operation at its place; signed overflow wraps and is noted.
+    fn located(&mut self, r: Result<Computed, Wrong>, at: u32) -> Result<Value, Fail> {
+        match r {
+            Ok(Computed { value, wrapped: None }) => Ok(value),
+            Ok(Computed { value, wrapped: Some(exact) }) => {
+                if let Value::Int(v, s) = value {
+                    self.note(at, &format!("`{}` overflow, {exact} wraps to {v}", s.name()));
+                }
+                Ok(value)
+            }
+            Err(Wrong::Invalid(what)) => Err(Fail::invalid(at, what)),
+            Err(Wrong::Fault(what)) => Err(Fail::fault(at, what)),
         }
-        Value::Int(v, s)
     }
 
     fn arithmetic(&mut self, op: Op, a: &Value, b: &Value, at: u32) -> Result<Value, Fail> {
         if matches!(a, Value::Ptr { .. }) || matches!(b, Value::Ptr { .. }) {
             return self.pointer(op, a, b, at);
         }
-        let bad = || Fail::invalid(at, format!("an operator on `{}` and `{}`", a.ty(), b.ty()));
-        let (Some(x), Some(y)) = (a.scalar(), b.scalar()) else { return Err(bad()) };
-        if matches!(op, Op::Shl | Op::Shr) {
-            let (Value::Int(v, _), Value::Int(n, _)) = (a, b) else { return Err(bad()) };
-            let s = x.promoted();
-            let n = u32::try_from(*n).ok().filter(|n| *n < s.bits());
-            let Some(n) = n else {
-                return Err(Fail::fault(at, format!("a shift of a `{}` by its width or more", s.name())));
-            };
-            let exact = if op == Op::Shl { *v << n } else { *v >> n };
-            return Ok(self.int(exact, s, at));
-        }
-        let s = Scalar::common(x, y);
-        let (Some(a), Some(b)) = (a.to_scalar(s), b.to_scalar(s)) else { return Err(bad()) };
-        match (a, b) {
-            (Value::Float(a, _), Value::Float(b, _)) => {
-                let v = match op {
-                    Op::Add => a + b,
-                    Op::Sub => a - b,
-                    Op::Mul => a * b,
-                    Op::Div => a / b,
-                    Op::Lt => return Ok(Value::bool(a < b)),
-                    Op::Gt => return Ok(Value::bool(a > b)),
-                    Op::Le => return Ok(Value::bool(a <= b)),
-                    Op::Ge => return Ok(Value::bool(a >= b)),
-                    Op::Eq => return Ok(Value::bool(a == b)),
-                    Op::Ne => return Ok(Value::bool(a != b)),
-                    _ => return Err(Fail::invalid(at, "an integer operator on floating-point values")),
-                };
-                // Each float operation in double and then rounded is the float operation: 53 >= 2*24 + 2.
-                Ok(Value::Float(round(v, s), s))
-            }
-            (Value::Int(a, _), Value::Int(b, _)) => {
-                let exact = match op {
-                    Op::Add => a + b,
-                    Op::Sub => a - b,
-                    Op::Mul => a.checked_mul(b).unwrap_or_else(|| a.wrapping_mul(b)),
-                    Op::Div | Op::Rem => {
-                        if b == 0 {
-                            return Err(Fail::fault(at, "a division by zero"));
-                        }
-                        if s.is_signed() && s.wrap(a / b).1 {
-                            return Err(Fail::fault(at, "a division whose result does not fit"));
-                        }
-                        if op == Op::Div { a / b } else { a % b }
-                    }
-                    Op::And => a & b,
-                    Op::Or => a | b,
-                    Op::Xor => a ^ b,
-                    Op::Lt => return Ok(Value::bool(a < b)),
-                    Op::Gt => return Ok(Value::bool(a > b)),
-                    Op::Le => return Ok(Value::bool(a <= b)),
-                    Op::Ge => return Ok(Value::bool(a >= b)),
-                    Op::Eq => return Ok(Value::bool(a == b)),
-                    Op::Ne => return Ok(Value::bool(a != b)),
-                    Op::Shl | Op::Shr | Op::LogicalAnd | Op::LogicalOr | Op::Comma => return Err(bad()),
-                };
-                Ok(self.int(exact, s, at))
-            }
-            _ => Err(bad()),
-        }
+        let r = arith::binary(op, a, b);
+        self.located(r, at)
     }
 
     fn pointer(&mut self, op: Op, a: &Value, b: &Value, at: u32) -> Result<Value, Fail> {
@@ -724,69 +661,8 @@ impl<'p> Interp<'p> {
         forced: Option<Scalar>,
         at: u32,
     ) -> Result<Value, Fail> {
-        let mut s = forced;
-        if s.is_none() {
-            for a in args {
-                let Some(x) = a.scalar() else {
-                    return Err(Fail::invalid(at, format!("a mathematical function of a `{}`", a.ty())));
-                };
-                s = Some(s.map_or(x.promoted(), |s| Scalar::common(s, x)));
-            }
-        }
-        let mut s = s.unwrap_or(Scalar::F64);
-        // The functions of <cmath> take integers as double.
-        if !s.is_float() && !matches!(f, Builtin::Min | Builtin::Max | Builtin::Abs) {
-            s = Scalar::F64;
-        }
-        let mut values = Vec::with_capacity(args.len());
-        for a in args {
-            values
-                .push(a.to_scalar(s).ok_or_else(|| {
-                    Fail::invalid(at, format!("a mathematical function of a `{}`", a.ty()))
-                })?);
-        }
-        match values.as_slice() {
-            [Value::Int(a, _)] => Ok(self.int(a.abs(), s, at)),
-            [Value::Int(a, _), Value::Int(b, _)] => {
-                Ok(Value::Int(if f == Builtin::Min { *a.min(b) } else { *a.max(b) }, s))
-            }
-            [Value::Float(a, _)] => Ok(Value::Float(real(f, *a, 0.0, s), s)),
-            [Value::Float(a, _), Value::Float(b, _)] => Ok(Value::Float(real(f, *a, *b, s), s)),
-            _ => Err(Fail::invalid(at, "a mathematical function of these")),
-        }
-    }
-}
-
-/// The pinned libm's value, in float or double.
-fn real(f: Builtin, a: f64, b: f64, s: Scalar) -> f64 {
-    if s == Scalar::F32 {
-        let (a, b) = (a as f32, b as f32);
-        return f64::from(match f {
-            Builtin::Min => libm::fminf(a, b),
-            Builtin::Max => libm::fmaxf(a, b),
-            Builtin::Abs => libm::fabsf(a),
-            Builtin::Ceil => libm::ceilf(a),
-            Builtin::Floor => libm::floorf(a),
-            Builtin::Sqrt => libm::sqrtf(a),
-            Builtin::Rsqrt => 1.0 / libm::sqrtf(a),
-            Builtin::Exp => libm::expf(a),
-            Builtin::Log => libm::logf(a),
-            Builtin::Log2 => libm::log2f(a),
-            Builtin::Pow => libm::powf(a, b),
-        });
-    }
-    match f {
-        Builtin::Min => libm::fmin(a, b),
-        Builtin::Max => libm::fmax(a, b),
-        Builtin::Abs => libm::fabs(a),
-        Builtin::Ceil => libm::ceil(a),
-        Builtin::Floor => libm::floor(a),
-        Builtin::Sqrt => libm::sqrt(a),
-        Builtin::Rsqrt => 1.0 / libm::sqrt(a),
-        Builtin::Exp => libm::exp(a),
-        Builtin::Log => libm::log(a),
-        Builtin::Log2 => libm::log2(a),
-        Builtin::Pow => libm::pow(a, b),
+        let r = arith::builtin(f, args, forced);
+        self.located(r, at)
     }
 }
 

@@ -12,7 +12,7 @@ use assay_tensor::DType;
 
 /// A scalar type; `bool` is an integer that holds 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Scalar {
+pub enum Scalar {
     Bool,
     I8,
     U8,
@@ -111,7 +111,7 @@ impl Scalar {
 
 /// The element type behind a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Elem {
+pub struct Elem {
     /// As written, `float4` or `__half`.
     pub name: String,
     /// Bytes of one element; `None` for `void` and types we do not know.
@@ -202,7 +202,7 @@ impl Elem {
 
 /// A type of host code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ty {
+pub enum Ty {
     Void,
     Auto,
     Scalar(Scalar),
@@ -230,7 +230,7 @@ impl fmt::Display for Ty {
 }
 
 /// The scalar of a type name (already joined by single spaces), `None` for any other type.
-pub(crate) fn scalar_named(name: &str) -> Option<Scalar> {
+pub fn scalar_named(name: &str) -> Option<Scalar> {
     Some(match name {
         "bool" => Scalar::Bool,
         "char" | "signed char" | "int8_t" => Scalar::I8,
@@ -249,7 +249,7 @@ pub(crate) fn scalar_named(name: &str) -> Option<Scalar> {
 
 /// A value of host code.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
     Void,
     Int(i128, Scalar),
     Float(f64, Scalar),
@@ -314,7 +314,7 @@ impl Value {
 }
 
 /// Rounds to `float` where the type is that.
-pub(crate) fn round(v: f64, to: Scalar) -> f64 {
+pub fn round(v: f64, to: Scalar) -> f64 {
     if to == Scalar::F32 { f64::from(v as f32) } else { v }
 }
 

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::ast::{Expr, Function, Param, Program};
-use super::fail::Fail;
-use super::interp::constant;
-use super::items::{Item, ItemKind, pairs};
-use super::lex::{Kind, Tok};
-use super::parser::Parser;
-use super::types::{Ty, Value};
+use crate::ast::{Expr, Function, Param, Program};
+use crate::fail::Fail;
+use crate::interp::constant;
+use crate::items::{Item, ItemKind, pairs};
+use crate::lex::{Kind, Tok};
+use crate::parser::Parser;
+use crate::types::{Ty, Value};
 
 /// Nesting of statements, parentheses and instantiations together; keeps the stack small.
 const MAX_NESTING: usize = 100;
@@ -21,7 +21,7 @@ const MAX_FUNCTIONS: usize = 200;
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
-pub(super) enum Name {
+pub(crate) enum Name {
     Slot { slot: usize, ty: Ty, constant: bool },
     Constant(Value),
     Type(String),
@@ -29,7 +29,7 @@ pub(super) enum Name {
 
 /// One template parameter of a function or kernel.
 #[derive(Clone, Debug)]
-pub(super) struct TemplateParam {
+pub(crate) struct TemplateParam {
     pub name: String,
     /// A type parameter; otherwise a value of type `ty`.
     pub is_type: bool,
@@ -40,13 +40,13 @@ pub(super) struct TemplateParam {
 
 /// A template argument: its spelling in a name expression, and what the parameter stands for.
 #[derive(Clone, Debug)]
-pub(super) struct TemplateArg {
+pub(crate) struct TemplateArg {
     pub text: String,
     pub meaning: Name,
 }
 
 /// The file, its items, and what has been built from it so far.
-pub(super) struct Builder<'a> {
+pub(crate) struct Builder<'a> {
     pub toks: Vec<Tok<'a>>,
     pub pairs: Vec<usize>,
     pub items: Vec<Item>,
@@ -304,7 +304,7 @@ impl<'a> Builder<'a> {
 }
 
 /// `k<float,256>`.
-pub(super) fn instance_name(base: &str, args: &[TemplateArg]) -> String {
+pub(crate) fn instance_name(base: &str, args: &[TemplateArg]) -> String {
     if args.is_empty() {
         return base.to_owned();
     }
@@ -313,7 +313,7 @@ pub(super) fn instance_name(base: &str, args: &[TemplateArg]) -> String {
 }
 
 /// The value of a constant expression, converted to `ty`.
-pub(super) fn constant_as(program: &Program, e: &Expr, ty: &Ty) -> Option<Value> {
+pub(crate) fn constant_as(program: &Program, e: &Expr, ty: &Ty) -> Option<Value> {
     let v = constant(program, e)?;
     match ty {
         Ty::Auto => v.scalar().map(|_| v),

@@ -4,12 +4,13 @@
 //! Algorithm: one pass over the tokens with a table of macros; a macro's tokens take the position of its use,
 //! and a name is not expanded inside its own expansion. `__CUDA_ARCH__` is undefined, as on the host.
 //!
-//! What it misses: `#` and `##` give a token that host code may not use; variadic macros are not expanded.
+//! What it misses: `##` gives a token that host code may not use, but before `__VA_ARGS__`; `#` leaves out the spaces.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use super::fail::Fail;
-use super::lex::{Kind, Tok, lex};
+use crate::fail::Fail;
+use crate::lex::{Kind, Tok, lex};
 
 /// Tokens that one file may expand to; a kernel file has some thousands.
 const MAX_TOKENS: usize = 2_000_000;
@@ -25,7 +26,7 @@ struct Macro<'a> {
 }
 
 /// A `#` line, taken apart.
-pub(crate) struct Directive<'a> {
+pub struct Directive<'a> {
     pub name: &'a str,
     pub rest: &'a str,
     /// Byte offset of `rest` within the directive's text.
@@ -33,7 +34,7 @@ pub(crate) struct Directive<'a> {
 }
 
 /// Splits `#  name rest`.
-pub(crate) fn directive(text: &str) -> Directive<'_> {
+pub fn directive(text: &str) -> Directive<'_> {
     let after = text.strip_prefix('#').unwrap_or(text);
     let trimmed = after.trim_start();
     let end = trimmed.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(trimmed.len());
@@ -68,7 +69,7 @@ struct Branch {
 ///
 /// # Errors
 /// `Unsupported` for an `#if` that cannot be evaluated; `Exhausted` when the expansion does not end.
-pub(crate) fn preprocess<'a>(tokens: &[Tok<'a>]) -> Result<Vec<Tok<'a>>, Fail> {
+pub fn preprocess<'a>(tokens: &[Tok<'a>]) -> Result<Vec<Tok<'a>>, Fail> {
     let mut macros: BTreeMap<&'a str, Macro<'a>> = BTreeMap::new();
     let mut branches: Vec<Branch> = Vec::new();
     let mut out = Vec::with_capacity(tokens.len());
@@ -159,23 +160,54 @@ fn expand<'a>(
     let (body, used) = match &m.params {
         None => (m.body.clone(), 1),
         Some(params) => {
-            if !tokens.get(i + 1).is_some_and(|t| t.is("(")) || m.variadic {
+            if !tokens.get(i + 1).is_some_and(|t| t.is("(")) {
                 return plain(out);
             }
             let Some((args, used)) = arguments(&tokens[i + 1..]) else { return plain(out) };
+            let inside = &tokens[i + 1..i + 1 + used];
+            // `__VA_ARGS__` is everything after the named arguments, its commas included.
+            let rest: &[Tok<'a>] = match (args.get(params.len()), args.last()) {
+                (Some(first), Some(last)) if m.variadic => inside.get(first.start..last.end).unwrap_or(&[]),
+                _ => &[],
+            };
+            let argument = |name: &str| -> Option<&[Tok<'a>]> {
+                if m.variadic && name == "__VA_ARGS__" {
+                    return Some(rest);
+                }
+                let p = params.iter().position(|p| *p == name)?;
+                Some(args.get(p).and_then(|r| inside.get(r.clone())).unwrap_or(&[]))
+            };
             let mut body = Vec::with_capacity(m.body.len());
-            for t in &m.body {
-                match params.iter().position(|p| t.kind == Kind::Ident && *p == t.text) {
-                    Some(p) => {
-                        // An argument is expanded whole before it is put in ([cpp.subst]).
-                        let arg = args.get(p).copied().unwrap_or(&[]);
-                        expand_all(arg, macros, busy, &mut body, at)?;
+            let mut j = 0;
+            while let Some(t) = m.body.get(j) {
+                let next = m.body.get(j + 1).filter(|t| t.kind == Kind::Ident);
+                match next.and_then(|n| argument(n.text)) {
+                    // A string of the argument's text ([cpp.stringize]).
+                    Some(arg) if t.text == "#" => {
+                        body.push(Tok { kind: Kind::Spelled, text: "", at });
+                        body.extend(arg.iter().map(|a| Tok { kind: Kind::Spelled, text: a.text, at }));
+                        j += 2;
+                        continue;
                     }
+                    // `, ##__VA_ARGS__` takes the comma away where nothing follows.
+                    Some(arg) if t.text == "##" && next.is_some_and(|n| n.text == "__VA_ARGS__") => {
+                        if arg.is_empty() && body.last().is_some_and(|t: &Tok<'a>| t.is(",")) {
+                            body.pop();
+                        }
+                        j += 1;
+                        continue;
+                    }
+                    _ => {}
+                }
+                match argument(t.text).filter(|_| t.kind == Kind::Ident) {
+                    // An argument is expanded whole before it is put in ([cpp.subst]).
+                    Some(arg) => expand_all(arg, macros, busy, &mut body, at)?,
                     None => body.push(*t),
                 }
                 if body.len() > MAX_TOKENS {
                     return Err(too_long(at));
                 }
+                j += 1;
             }
             (body, used + 1)
         }
@@ -208,8 +240,8 @@ fn expand_all<'a>(
     Ok(())
 }
 
-/// The comma-separated arguments of a list that opens at `tokens[0]`, and its length in tokens.
-fn arguments<'t, 'a>(tokens: &'t [Tok<'a>]) -> Option<(Vec<&'t [Tok<'a>]>, usize)> {
+/// Where the comma-separated arguments of a list that opens at `tokens[0]` are, and its length in tokens.
+fn arguments(tokens: &[Tok<'_>]) -> Option<(Vec<Range<usize>>, usize)> {
     let mut depth = 0usize;
     let mut args = Vec::new();
     let mut start = 1;
@@ -219,11 +251,11 @@ fn arguments<'t, 'a>(tokens: &'t [Tok<'a>]) -> Option<(Vec<&'t [Tok<'a>]>, usize
         } else if t.is(")") || t.is("]") || t.is("}") {
             depth = depth.checked_sub(1)?;
             if depth == 0 {
-                args.push(&tokens[start..j]);
+                args.push(start..j);
                 return Some((args, j + 1));
             }
         } else if t.is(",") && depth == 1 {
-            args.push(&tokens[start..j]);
+            args.push(start..j);
             start = j + 1;
         }
     }
@@ -343,8 +375,8 @@ impl Condition<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fail::FailKind;
     use super::*;
+    use crate::fail::FailKind;
 
     fn expanded(s: &str) -> String {
         let toks = preprocess(&lex(s, 0)).unwrap();
@@ -360,6 +392,14 @@ mod tests {
         );
         assert_eq!(expanded("#define A B\n#define B A\nA"), "A");
         assert_eq!(expanded("#define F(x) x\nF + F(1)"), "F + 1");
+        assert_eq!(
+            expanded("#define C(x, ...) do { if (!(x)) f(#x, __VA_ARGS__); } while (0)\nC(a.b, 1, 2);"),
+            "do { if ( ! ( a . b ) ) f (  a . b , 1 , 2 ) ; } while ( 0 ) ;"
+        );
+        assert_eq!(
+            expanded("#define P(f, ...) g(f, ##__VA_ARGS__)\nP(1) P(1, 2, 3)"),
+            "g ( 1 ) g ( 1 , 2 , 3 )"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::error::HostError;
 
 /// Which variant of [`HostError`] a failure becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailKind {
+pub enum FailKind {
     Unsupported,
     Invalid,
     Fault,
@@ -13,7 +13,7 @@ pub(crate) enum FailKind {
 
 /// A failure at a byte offset of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fail {
+pub struct Fail {
     pub kind: FailKind,
     pub at: u32,
     pub what: String,
@@ -54,7 +54,7 @@ impl Fail {
 }
 
 /// 1-based line and column (in characters) of a byte offset; an offset past the end is the end.
-pub(crate) fn line_column(source: &str, at: usize) -> (u32, u32) {
+pub fn line_column(source: &str, at: usize) -> (u32, u32) {
     let mut at = at.min(source.len());
     while !source.is_char_boundary(at) {
         at -= 1;

@@ -10,9 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::items::{DeviceMacros, Item, ItemKind, split};
-use super::lex::{Kind, Tok, lex};
-use super::preprocess::directive;
+use crate::items::{DeviceMacros, Item, ItemKind, split};
+use crate::lex::{Kind, Tok, lex};
+use crate::preprocess::directive;
 
 /// Folders whose headers hold host code.
 const HOST_FOLDERS: [&str; 16] = [

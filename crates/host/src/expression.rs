@@ -1,49 +1,12 @@
 //! Expressions of host code (see `parser.rs`).
 
-use super::ast::{Builtin, Expr, Node, Op, Place, Unary};
-use super::builder::Name;
-use super::fail::Fail;
-use super::lex::{Kind, Tok};
-use super::parser::{MAX_HEIGHT, Parser};
-use super::types::{Elem, Scalar, Ty, Value};
-
-/// Binary operators with their precedence, loosest first ([expr.compound]).
-const BINARY: [(&str, Op, u8); 18] = [
-    ("||", Op::LogicalOr, 1),
-    ("&&", Op::LogicalAnd, 2),
-    ("|", Op::Or, 3),
-    ("^", Op::Xor, 4),
-    ("&", Op::And, 5),
-    ("==", Op::Eq, 6),
-    ("!=", Op::Ne, 6),
-    ("<", Op::Lt, 7),
-    (">", Op::Gt, 7),
-    ("<=", Op::Le, 7),
-    (">=", Op::Ge, 7),
-    ("<<", Op::Shl, 8),
-    (">>", Op::Shr, 8),
-    ("+", Op::Add, 9),
-    ("-", Op::Sub, 9),
-    ("*", Op::Mul, 10),
-    ("/", Op::Div, 10),
-    ("%", Op::Rem, 10),
-];
-
-/// The level above which `>` and `>>` are no operators, so that they can close template brackets.
-const ADDITIVE: u8 = 8;
-
-const COMPOUND: [(&str, Op); 10] = [
-    ("+=", Op::Add),
-    ("-=", Op::Sub),
-    ("*=", Op::Mul),
-    ("/=", Op::Div),
-    ("%=", Op::Rem),
-    ("<<=", Op::Shl),
-    (">>=", Op::Shr),
-    ("&=", Op::And),
-    ("|=", Op::Or),
-    ("^=", Op::Xor),
-];
+use crate::ast::{Expr, Node, Op, Place, Unary};
+use crate::builder::Name;
+use crate::fail::Fail;
+use crate::lex::{Kind, Tok};
+use crate::parser::{MAX_HEIGHT, Parser};
+use crate::types::{Elem, Scalar, Ty, Value};
+use crate::vocabulary::{ADDITIVE, BINARY, COMPOUND, builtin, forced, limit, number};
 
 /// Runtime calls that change nothing that a plan records; their arguments are not looked at.
 const IGNORED_CALLS: [&str; 10] = [
@@ -58,53 +21,6 @@ const IGNORED_CALLS: [&str; 10] = [
     "cudaFuncSetSharedMemConfig",
     "cudaDeviceSetLimit",
 ];
-
-fn builtin(name: &str) -> Option<(Builtin, usize)> {
-    Some(match name {
-        "min" | "fmin" | "fminf" => (Builtin::Min, 2),
-        "max" | "fmax" | "fmaxf" => (Builtin::Max, 2),
-        "abs" | "labs" | "llabs" | "fabs" | "fabsf" => (Builtin::Abs, 1),
-        "ceil" | "ceilf" => (Builtin::Ceil, 1),
-        "floor" | "floorf" => (Builtin::Floor, 1),
-        "sqrt" | "sqrtf" => (Builtin::Sqrt, 1),
-        "rsqrt" | "rsqrtf" => (Builtin::Rsqrt, 1),
-        "exp" | "expf" => (Builtin::Exp, 1),
-        "log" | "logf" => (Builtin::Log, 1),
-        "log2" | "log2f" => (Builtin::Log2, 1),
-        "pow" | "powf" => (Builtin::Pow, 2),
-        _ => return None,
-    })
-}
-
-/// The type that a C library function computes in: `sqrtf` float, `fmin` double; `None` where its arguments say.
-fn forced(name: &str) -> Option<Scalar> {
-    match name {
-        "fminf" | "fmaxf" | "fabsf" | "ceilf" | "floorf" | "sqrtf" | "rsqrtf" | "expf" | "logf" | "log2f"
-        | "powf" => Some(Scalar::F32),
-        "fmin" | "fmax" | "fabs" => Some(Scalar::F64),
-        _ => None,
-    }
-}
-
-/// Constants of `<climits>`, `<cfloat>` and `<cmath>`.
-fn limit(name: &str) -> Option<Value> {
-    let int = |v: i128, s| Some(Value::Int(v, s));
-    match name {
-        "true" => Some(Value::bool(true)),
-        "false" => Some(Value::bool(false)),
-        "INT_MAX" | "INT32_MAX" => int(i128::from(i32::MAX), Scalar::I32),
-        "INT_MIN" | "INT32_MIN" => int(i128::from(i32::MIN), Scalar::I32),
-        "UINT_MAX" | "UINT32_MAX" => int(i128::from(u32::MAX), Scalar::U32),
-        "LLONG_MAX" | "INT64_MAX" | "LONG_MAX" => int(i128::from(i64::MAX), Scalar::I64),
-        "LLONG_MIN" | "INT64_MIN" | "LONG_MIN" => int(i128::from(i64::MIN), Scalar::I64),
-        "ULLONG_MAX" | "UINT64_MAX" | "SIZE_MAX" | "ULONG_MAX" => int(i128::from(u64::MAX), Scalar::U64),
-        "FLT_MAX" => Some(Value::Float(f64::from(f32::MAX), Scalar::F32)),
-        "FLT_MIN" => Some(Value::Float(f64::from(f32::MIN_POSITIVE), Scalar::F32)),
-        "FLT_EPSILON" => Some(Value::Float(f64::from(f32::EPSILON), Scalar::F32)),
-        "INFINITY" => Some(Value::Float(f64::INFINITY, Scalar::F32)),
-        _ => None,
-    }
-}
 
 /// A node over parts of at most this height.
 fn make(at: u32, below: u16, node: Node) -> Result<Expr, Fail> {
@@ -388,17 +304,22 @@ impl Parser<'_, '_> {
         match t.kind {
             Kind::Number => {
                 self.i += 1;
-                number(t)
+                let v = number(t.text).map_err(|e| match e.legal {
+                    true => Fail::unsupported(t.at, e.what),
+                    false => Fail::invalid(t.at, e.what),
+                })?;
+                literal(t.at, &v).ok_or_else(|| Fail::unsupported(t.at, format!("`{}` here", t.text)))
             }
             // A message in `assert(x && "…")` is a pointer that is not null.
-            Kind::Str => {
+            Kind::Str | Kind::Spelled => {
                 self.i += 1;
+                while self.peek().is_some_and(|t| matches!(t.kind, Kind::Str | Kind::Spelled)) {
+                    self.i += 1;
+                }
                 Ok(Expr { at: t.at, height: 1, node: Node::Int(1, Scalar::Bool) })
             }
             Kind::Char => Err(Fail::unsupported(t.at, "a character")),
-            Kind::Pasted => {
-                Err(Fail::unsupported(t.at, format!("the macro `{}`, which uses `#` or `##`", t.text)))
-            }
+            Kind::Pasted => Err(Fail::unsupported(t.at, format!("the macro `{}`, which uses `##`", t.text))),
             Kind::Directive => Err(Fail::unsupported(t.at, "a directive")),
             Kind::Punct if t.text == "(" => {
                 self.i += 1;
@@ -638,52 +559,4 @@ fn cast(at: u32, ty: Ty, e: Expr) -> Result<Expr, Fail> {
         Ty::Scalar(_) | Ty::Ptr(..) | Ty::Void => make(at, e.height, Node::Cast(ty, Box::new(e))),
         other => Err(Fail::unsupported(at, format!("a cast to `{other}`"))),
     }
-}
-
-/// A numeric literal with the type that [lex.icon] and [lex.fcon] give it.
-fn number(t: Tok<'_>) -> Result<Expr, Fail> {
-    let text: String = t.text.chars().filter(|c| *c != '\'').collect();
-    let lower = text.to_ascii_lowercase();
-    let bad = || Fail::invalid(t.at, format!("the number `{}`", t.text));
-    let hex = lower.starts_with("0x");
-    let float = if hex { lower.contains('p') } else { lower.contains(['.', 'e']) };
-    let one = |node| Ok(Expr { at: t.at, height: 1, node });
-    if float || (!hex && !lower.starts_with("0b") && lower.ends_with('f')) {
-        if hex {
-            return Err(Fail::unsupported(t.at, "a hexadecimal floating-point number"));
-        }
-        let (digits, s) = match lower.strip_suffix('f') {
-            Some(d) => (d, Scalar::F32),
-            None => (lower.as_str(), Scalar::F64),
-        };
-        let v = if s == Scalar::F32 {
-            f64::from(digits.parse::<f32>().map_err(|_| bad())?)
-        } else {
-            digits.parse::<f64>().map_err(|_| bad())?
-        };
-        return one(Node::Float(v, s));
-    }
-    let digits = lower.trim_end_matches(['u', 'l', 'z']);
-    let suffix = &lower[digits.len()..];
-    let (radix, body) = if let Some(h) = digits.strip_prefix("0x") {
-        (16, h)
-    } else if let Some(b) = digits.strip_prefix("0b") {
-        (2, b)
-    } else if digits.len() > 1 && digits.starts_with('0') {
-        (8, &digits[1..])
-    } else {
-        (10, digits)
-    };
-    let v = u64::from_str_radix(body, radix).map_err(|_| bad())?;
-    let unsigned = suffix.contains('u');
-    let long = suffix.contains(['l', 'z']);
-    let fits = |s: Scalar| !s.wrap(i128::from(v)).1;
-    let candidates = [
-        (Scalar::I32, !unsigned && !long),
-        (Scalar::U32, !long && (unsigned || radix != 10)),
-        (Scalar::I64, !unsigned),
-        (Scalar::U64, unsigned || radix != 10),
-    ];
-    let ty = candidates.into_iter().find(|(s, legal)| *legal && fits(*s)).ok_or_else(bad)?.0;
-    one(Node::Int(i128::from(v), ty))
 }

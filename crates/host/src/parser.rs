@@ -8,17 +8,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::ast::{Expr, KernelRef, Node, Stmt};
-use super::builder::{Builder, Name, TemplateArg, TemplateParam, constant_as, instance_name};
-use super::fail::Fail;
-use super::lex::{Kind, Tok};
-use super::types::{Elem, Ty, Value, scalar_named};
+use crate::ast::{Expr, KernelRef, Node, Stmt};
+use crate::builder::{Builder, Name, TemplateArg, TemplateParam, constant_as, instance_name};
+use crate::fail::Fail;
+use crate::lex::{Kind, Tok};
+use crate::types::{Elem, Ty, Value, scalar_named};
 
 /// Operators in one expression, as the height of its tree.
-pub(super) const MAX_HEIGHT: u16 = 200;
+pub(crate) const MAX_HEIGHT: u16 = 200;
 
 /// A reader of one token range; names come from `scopes`, innermost last.
-pub(super) struct Parser<'p, 'a> {
+pub(crate) struct Parser<'p, 'a> {
     pub b: &'p mut Builder<'a>,
     pub i: usize,
     pub end: usize,
@@ -469,7 +469,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         match <[Expr; 1]>::try_from(args) {
             Ok([e]) => Ok(Some(e)),
             Err(args) if args.is_empty() && closer == "}" => {
-                Ok(Some(Expr { at, height: 1, node: Node::Int(0, super::types::Scalar::I32) }))
+                Ok(Some(Expr { at, height: 1, node: Node::Int(0, crate::types::Scalar::I32) }))
             }
             Err(_) => Err(Fail::invalid(at, "a scalar takes one initialiser")),
         }
@@ -696,7 +696,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             )
         })?;
         let text = match &value {
-            Value::Int(v, super::types::Scalar::Bool) => (*v != 0).to_string(),
+            Value::Int(v, crate::types::Scalar::Bool) => (*v != 0).to_string(),
             Value::Int(v, _) => v.to_string(),
             _ => return Err(Fail::unsupported(at, format!("a template argument of type `{}`", value.ty()))),
         };

@@ -8,12 +8,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::lex::{Kind, Tok, lex};
-use super::preprocess::directive;
+use crate::lex::{Kind, Tok, lex};
+use crate::preprocess::directive;
 
 /// What an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ItemKind {
+pub enum ItemKind {
     /// A definition with a body, or (no body) a prototype.
     Function,
     /// A struct, class, union or enum.
@@ -24,7 +24,7 @@ pub(crate) enum ItemKind {
 
 /// One top-level item; the ranges are token indices.
 #[derive(Clone, Debug)]
-pub(crate) struct Item {
+pub struct Item {
     pub kind: ItemKind,
     /// The whole item.
     pub range: Range<usize>,
@@ -69,7 +69,7 @@ const DEVICE_WORDS: [&str; 5] = ["__global__", "__device__", "__constant__", "__
 
 /// Macro names whose replacement contains a device attribute, directly or through other macros.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DeviceMacros {
+pub struct DeviceMacros {
     device: BTreeSet<String>,
     kernel: BTreeSet<String>,
 }
@@ -106,7 +106,7 @@ impl DeviceMacros {
 
 /// For every opening bracket, the index one past the bracket that closes it (0 where none does); one pass, so
 /// that deep nesting costs no more than its length.
-pub(crate) fn pairs(tokens: &[Tok<'_>]) -> Vec<usize> {
+pub fn pairs(tokens: &[Tok<'_>]) -> Vec<usize> {
     let mut close = vec![0; tokens.len()];
     let mut open = Vec::new();
     for (j, t) in tokens.iter().enumerate().filter(|(_, t)| t.kind == Kind::Punct) {
@@ -155,7 +155,7 @@ fn matching_angle(tokens: &[Tok<'_>], pairs: &[usize], open: usize, end: usize) 
 }
 
 /// Splits the tokens of a file (raw, or preprocessed) into items, looking into namespaces and `extern "C"`.
-pub(crate) fn split(tokens: &[Tok<'_>], macros: &DeviceMacros) -> Vec<Item> {
+pub fn split(tokens: &[Tok<'_>], macros: &DeviceMacros) -> Vec<Item> {
     let mut out = Vec::new();
     // A stack instead of recursion: nesting is bounded by the file's length only.
     let mut work = vec![(0..tokens.len(), String::new())];
