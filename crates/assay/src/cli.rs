@@ -226,6 +226,9 @@ pub struct ProblemsArgs {
     /// Run every substrate through the gate: references, ragged shapes, sanitizer
     #[arg(long)]
     pub verify: bool,
+    /// Find the largest input magnitudes on which correct kernels still agree within 1e-2, at desk extents
+    #[arg(long, conflicts_with = "verify")]
+    pub ceilings: bool,
 }
 
 /// `--refereeable`.

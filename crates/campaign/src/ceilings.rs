@@ -6,7 +6,8 @@
 //!
 //! Source: "Measuring the Checker", section 3 (obstacle 2).
 
-use assay_judge::{Ceiling, JudgeError, PAPER_TOLERANCE, bisect_ceiling};
+pub use assay_judge::Ceiling;
+use assay_judge::{JudgeError, PAPER_TOLERANCE, bisect_ceiling};
 use assay_measure::Origin;
 use assay_problems::{Kind, Problem, Recipe};
 use serde::Serialize;

@@ -452,20 +452,25 @@ fn mechanism_rows(matrices: &[KillMatrix], headline: &ProtocolScore, lost: &[Sur
                 && !one.detected[i]
                 && classify(matrix, i, &one.inputs, headline.tolerance) == Some(Mechanism::Schedule)
         })
-        .count() as u64;
-    let count = |mechanism| lost.iter().filter(|s| s.mechanism == mechanism).count() as u64;
-    let mut rows: Vec<MechanismRow> = Mechanism::ALL
-        .into_iter()
-        .map(|m| MechanismRow {
-            mechanism: Some(m),
-            survivors: if m == Mechanism::Schedule { by_schedule } else { count(Some(m)) },
-        })
-        .collect();
-    let unexplained = count(None);
-    if unexplained > 0 {
-        rows.push(MechanismRow { mechanism: None, survivors: unexplained });
+        .map(|(matrix, _, i)| (Some(Mechanism::Schedule), &matrix.mutants[i].family));
+    let counted = lost
+        .iter()
+        .map(|s| (s.mechanism, &matrices[s.problem].mutants[s.mutant].family))
+        .filter(|(mechanism, _)| *mechanism != Some(Mechanism::Schedule));
+    let mut families: BTreeMap<Option<Mechanism>, BTreeMap<String, u64>> = BTreeMap::new();
+    for (mechanism, family) in counted.chain(by_schedule) {
+        *families.entry(mechanism).or_default().entry(family.clone()).or_default() += 1;
     }
-    rows
+    Mechanism::ALL
+        .into_iter()
+        .map(Some)
+        .chain([None])
+        .map(|mechanism| {
+            let families = families.remove(&mechanism).unwrap_or_default();
+            MechanismRow { mechanism, survivors: families.values().sum(), families }
+        })
+        .filter(|row| row.mechanism.is_some() || row.survivors > 0)
+        .collect()
 }
 
 /// Why mutants have no witness; reasons that explain none have no row.

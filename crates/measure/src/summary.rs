@@ -1,6 +1,8 @@
 //! The JSON of `audit`, which is also `summary.json`. Keys stand in this order; nothing but `timing` and
 //! `environment` differs between two runs of the same audit.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -347,6 +349,9 @@ pub struct MechanismRow {
     pub mechanism: Option<Mechanism>,
     /// Survivors. Those of `schedule` are schedule-witnessed mutants, outside the denominator.
     pub survivors: u64,
+    /// The same by family; families without one are left out.
+    #[serde(default)]
+    pub families: BTreeMap<String, u64>,
 }
 
 /// How many mutants have no witness for one reason.

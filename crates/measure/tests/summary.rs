@@ -193,6 +193,9 @@ fn survivors_mechanisms_and_the_worst_problem_are_told() {
     assert_eq!(count(Mechanism::Shape), 1);
     assert_eq!(count(Mechanism::Schedule), 1);
     assert_eq!(s.mechanisms.len(), 4);
+    for row in &s.mechanisms {
+        assert_eq!(row.families.values().sum::<u64>(), row.survivors, "{row:?}");
+    }
     let ids: Vec<&str> = s.survivors.iter().map(|r| r.mutant.as_str()).collect();
     // c faults; of the equal d, e and i, d and i are unseen by the official inputs.
     assert_eq!(ids, ["c", "d", "i", "e"]);

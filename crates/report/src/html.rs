@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::details::{lines, sentence};
 use crate::page::{
-    checkers, denominators, false_kills, headline, inputs, own_tolerance, place, sanitizer, shown_families,
-    timing, width_counts,
+    checkers, denominators, false_kills, headline, inputs, is_official, own_tolerance, place, sanitizer,
+    shown_families, timing, width_counts,
 };
 use crate::text::{clean, number, percent, points, seconds, shell, threshold, tolerance};
 use crate::{Bundle, ReportError};
@@ -88,6 +88,7 @@ impl Bundle {
                 })
             })
             .collect();
+        let by_family = crate::tables::mechanism_table(s);
         let rules: Vec<Value> = s
             .rules
             .iter()
@@ -170,6 +171,14 @@ impl Bundle {
                 number(r.flagged_not_witnessed),
             ])).collect::<Vec<_>>(),
             "not_flagged": number(s.sanitizer.witnessed_and_not_flagged),
+            "paper": figures
+                .as_ref()
+                .filter(|_| is_official(&s.headline_protocol))
+                .map(|f| json!({ "source": f.source, "rows": crate::tables::paper_rows(s, f) })),
+            "by_family": {
+                "header": by_family.0,
+                "rows": by_family.1,
+            },
             "blind": crate::bands::context(s),
             "undetected": crate::tables::undetected_rows(s),
             "unwitnessed": s.unwitnessed.iter().map(|r| json!([

@@ -1,6 +1,8 @@
 //! The tables behind the first screen: what `assay report` prints after it.
 
-use assay_measure::{DecompositionRow, LeftOutRow, Mechanism, Published, Summary, Unwitnessed, published};
+use assay_measure::{
+    DecompositionRow, LeftOutRow, Mechanism, MechanismRow, Published, Summary, Unwitnessed, published,
+};
 
 use crate::Bundle;
 use crate::page::is_official;
@@ -31,6 +33,10 @@ impl Bundle {
                 out.push('\n');
             }
             out.push_str(&bands);
+        }
+        if !mechanism_table(&self.summary).1.is_empty() {
+            out.push('\n');
+            out.push_str(&mechanisms(&self.summary, width));
         }
         if !self.summary.unwitnessed.is_empty() {
             out.push('\n');
@@ -70,8 +76,18 @@ fn only_targeted(s: &Summary) -> Option<u64> {
 fn paper(s: &Summary, figures: &Published, width: usize) -> String {
     let mut out = wrap("The checker paper's figures, measured and published", width, "", "");
     let mut t = Table::new(&[("Figure", Side::Left), ("measured", Side::Right), ("published", Side::Right)]);
+    for row in paper_rows(s, figures) {
+        t.row(row.to_vec());
+    }
+    out.push_str(&t.draw(width));
+    out
+}
+
+/// Rows of figure, measured, published. The published ones are of levels 1 and 2.
+pub(crate) fn paper_rows(s: &Summary, figures: &Published) -> Vec<[String; 3]> {
+    let mut rows = Vec::new();
     let (p, theirs) = (&s.pipeline, &figures.pipeline);
-    let mut row = |what: &str, ours: String, published: String| t.row(vec![what.to_owned(), ours, published]);
+    let mut row = |what: &str, ours: String, published: String| rows.push([what.to_owned(), ours, published]);
     for (what, ours, published) in [
         ("problems", p.problems, theirs.problems),
         ("mutants generated", p.generated, theirs.generated),
@@ -132,8 +148,41 @@ fn paper(s: &Summary, figures: &Published, width: usize) -> String {
         seen(only_targeted(s), witnessed),
         seen(Some(figures.protocols.only_targeted), figures.protocols.witnessed),
     );
+    rows
+}
+
+/// Why the headline protocol's survivors survive, by family.
+fn mechanisms(s: &Summary, width: usize) -> String {
+    let mut out =
+        wrap(&clean(&format!("Why faults survive {}, by family", s.headline_protocol)), width, "", "");
+    let (header, rows) = mechanism_table(s);
+    let header: Vec<(&str, Side)> = header
+        .iter()
+        .enumerate()
+        .map(|(i, h)| (h.as_str(), if i == 0 { Side::Left } else { Side::Right }))
+        .collect();
+    let mut t = Table::new(&header);
+    for row in rows {
+        t.row(row);
+    }
     out.push_str(&t.draw(width));
+    out.push_str(&wrap("Those of the schedule stand outside every rate.", width, "", ""));
     out
+}
+
+/// The header and the rows of survivors by family and mechanism; no rows where none survives, or where the run is of a
+/// version that did not count by family.
+pub(crate) fn mechanism_table(s: &Summary) -> (Vec<String>, Vec<Vec<String>>) {
+    let phrase = |m: Option<Mechanism>| m.map_or("unexplained", Mechanism::phrase).to_owned();
+    let header = std::iter::once("Family".to_owned())
+        .chain(s.mechanisms.iter().map(|m| phrase(m.mechanism)))
+        .collect();
+    let rows = s.families.iter().filter(|f| s.mechanisms.iter().any(|m| m.families.contains_key(&f.family)));
+    let rows = rows.map(|f| {
+        let count = |m: &MechanismRow| number(m.families.get(&f.family).copied().unwrap_or(0));
+        std::iter::once(f.family.clone()).chain(s.mechanisms.iter().map(count)).collect()
+    });
+    (header, rows.collect())
 }
 
 /// Why mutants have no witness.

@@ -246,20 +246,13 @@ fn append(args: &CheckArgs, documents: &[Value]) -> Result<(), Failure> {
         .map_err(|e| Failure::cannot_write(format!("cannot write `{}`: {e}", path.display())))
 }
 
-fn pool(common: &Common) -> Result<rayon::ThreadPool, Failure> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(tools::jobs(common))
-        .build()
-        .map_err(|e| Failure::bug(format!("threads: {e}")))
-}
-
 fn one(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     let asked = asked(args)?;
     let source = list::read_kernel(&args.path)?.text;
     let bar = Bar::new(common.quiet || common.json);
     let compiler = tools::compiler(&bar, 1)?;
     bar.message(&format!("{}: inputs and references", asked.problem.key()));
-    let check = pool(common)?
+    let check = tools::pool(common)?
         .install(|| {
             let checker = Checker::new(config(common, args, &asked, &compiler))?;
             bar.message(&format!("{}: {} inputs", asked.problem.key(), checker.inputs()));
@@ -314,7 +307,7 @@ fn folder(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     }
     let bar = Bar::new(common.quiet || common.json);
     let compiler = tools::compiler(&bar, tools::jobs(common))?;
-    let pool = pool(common)?;
+    let pool = tools::pool(common)?;
     let key = asked.problem.key();
     let checker = pool
         .install(|| Checker::new(config(common, args, &asked, &compiler)))

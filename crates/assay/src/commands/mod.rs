@@ -5,6 +5,8 @@ mod audit;
 #[cfg(feature = "device")]
 mod blindspots;
 #[cfg(feature = "device")]
+mod ceilings;
+#[cfg(feature = "device")]
 mod check;
 mod compare;
 #[cfg(feature = "device")]

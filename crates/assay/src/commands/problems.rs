@@ -1,10 +1,10 @@
-//! `assay problems`: what there is, filtered; with `--verify` the gate.
+//! `assay problems`: what there is, filtered; with `--verify` the gate, with `--ceilings` how large inputs may be.
 
 use assay_problems::{Dim, Extents, Problem, Reach, Recipe, Trivial, spread};
 use serde_json::{Value, json};
 
 use crate::cli::{Common, ProblemsArgs, YesNo};
-use crate::commands::{audit, list};
+use crate::commands::{audit, ceilings, list};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -26,6 +26,9 @@ pub fn problems(common: &Common, args: &ProblemsArgs) -> Result<Exit, Failure> {
             return Err(Failure::bad_input("no problem fits; there is nothing to verify"));
         }
         return audit::verify(common, all);
+    }
+    if args.ceilings {
+        return ceilings::print(common, &all);
     }
     if common.json {
         let records: Vec<Value> = all.iter().map(record).collect::<Result<_, _>>()?;

@@ -18,6 +18,14 @@ pub fn jobs(common: &Common) -> usize {
         .max(1)
 }
 
+/// The threads of a command.
+pub fn pool(common: &Common) -> Result<rayon::ThreadPool, Failure> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs(common))
+        .build()
+        .map_err(|e| Failure::bug(format!("threads: {e}")))
+}
+
 /// Finds NVRTC, or installs it once; says so on stderr while it takes its time.
 ///
 /// # Errors

@@ -36,6 +36,19 @@ fn mutators_lists_every_rule_once_in_seven_families() {
 }
 
 #[test]
+fn ceilings_are_magnitudes_between_which_validity_ends() {
+    // Prefix sums of mixed signs pass near zero; sums of one sign do not.
+    let rows = list(&["problems", "--ceilings", "--problems", "level1/92_*", "--json"]);
+    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    let mixed = &row["ceilings"]["sign_mixed"];
+    let (valid, invalid) = (mixed["valid"].as_f64().unwrap(), mixed["invalid"].as_f64().unwrap());
+    assert!(valid < invalid && invalid < 1.2 * valid, "{row}");
+    assert_eq!(row["ceilings"]["same_sign"]["kind"], "above", "{row}");
+    assay(&["problems", "--ceilings", "--verify"]).exits(2).says(&["--ceilings", "--verify"]);
+    assay(&["problems", "--ceilings", "--technique", "nosuch"]).exits(2).says(&["no ceiling to find"]);
+}
+
+#[test]
 fn mutants_have_ids_lines_and_diffs_that_apply() {
     let rules: BTreeSet<String> =
         list(&["mutators", "--json"]).iter().map(|r| text(r, "id").to_owned()).collect();
