@@ -40,7 +40,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// Documents name only paths that exist, and every crate stands in ARCHITECTURE.md.
+/// Documents name only paths that exist, every crate stands in ARCHITECTURE.md, and the Python package has the version of
+/// the workspace.
 fn check() -> anyhow::Result<()> {
     let root = root();
     let mut wrong = Vec::new();
@@ -58,6 +59,12 @@ fn check() -> anyhow::Result<()> {
         if !architecture.contains(&format!("`crates/{name}`")) {
             wrong.push(format!("ARCHITECTURE.md does not name `crates/{name}`"));
         }
+    }
+    // xtask has the workspace's version.
+    let package = fs::read_to_string(root.join("python/assay/__init__.py"))?;
+    let version = concat!("__version__ = \"", env!("CARGO_PKG_VERSION"), "\"");
+    if !package.lines().any(|line| line == version) {
+        wrong.push(format!("python/assay/__init__.py has no line `{version}`, the version of the workspace"));
     }
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
