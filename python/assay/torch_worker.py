@@ -15,6 +15,7 @@ import hashlib
 import math
 import platform
 
+from torch_export import Exported
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
 
 if TORCH_MISSING is None:
@@ -128,6 +129,7 @@ class Problem:
             torch.manual_seed(seed)
             self.model = context["Model"](*init)
             self.model = self.model.to(dtype=torch.float32)
+        self.make, self.init, self.model_seed = context["Model"], init, seed
         torch.manual_seed(seed)
         self.seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(trials)]
 
@@ -202,11 +204,22 @@ def number(x):
 
 
 class Worker(Server):
-    requests = ("hello", "evaluate", "problem", "trial", "accepts", "violations")
+    requests = (
+        "hello",
+        "evaluate",
+        "problem",
+        "trial",
+        "accepts",
+        "violations",
+        "export",
+        "reveal",
+        "values",
+    )
 
     def __init__(self):
         super().__init__()
         self.loaded = None
+        self.exported = None
 
     def hello(self, request):
         self.check_version(request, VERSION)
@@ -330,6 +343,27 @@ class Worker(Server):
             worst = worst.max().item() if worst.numel() else 0.0
             threshold = math.inf if not math.isfinite(worst) else max(threshold, worst)
         return {"type": "violations", "counts": counts, "threshold": number(threshold)}
+
+    def export(self, request):
+        self.exported = None
+        problem = self.current()
+        trial, decompose = field(request, "trial", (int,), 0), field(request, "decompose", (bool,), False)
+        if not 0 <= trial < len(problem.seeds):
+            raise Fault(f"trial {trial} of {len(problem.seeds)}")
+        exported = Exported(problem)
+        graph = exported.export(trial, decompose)
+        self.exported = exported
+        return {"type": "exported", "graph": graph}
+
+    def reveal(self, request):
+        if self.exported is None:
+            raise Fault("nothing was exported")
+        return {"type": "revealed", **self.exported.reveal(field(request, "trial", (int,), 0))}
+
+    def values(self, request):
+        if self.exported is None:
+            raise Fault("nothing was exported")
+        return {"type": "values", "outputs": self.give(self.exported.pick(field(request, "names", (list,))))}
 
     # The parts of it.
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use assay_nvrtc::Compiler;
-use assay_ops::array::{Array, Scalar, Value};
+use assay_ops::array::{Array, Value};
 use assay_ops::op::{Args, Cx};
-use assay_ops::plain::{Call, Element, Lowered, Placement, Plain};
+use assay_ops::plain::{Call, Lowered, Placement, Plain};
 use assay_ops::{Fault, OPS, Op, Program};
 use assay_simt::{Finding, Sanitize};
 use assay_tensor::{DType, Tensor};
@@ -141,7 +141,7 @@ impl<'c> PlainRunner<'c> {
         let mut outputs = outputs_of(&result)?;
         let kernel = |what: String| Stop::Plain(PlainError::Kernel { op: op.name, file: plain.file, what });
         if outputs.iter().all(|o| !o.shape.contains(&0)) {
-            let element = element(plain, &values, &result);
+            let element = plain.element_of(&values, &result);
             let built = self.cache.build(self.compiler, &[(plain, element)]).remove(0).map_err(&kernel)?;
             let mut device = Device {
                 built: &built,
@@ -175,23 +175,6 @@ impl<'c> PlainRunner<'c> {
 enum Stop {
     Refused(Fault),
     Plain(PlainError),
-}
-
-/// What `T` stands for in a call's kernel.
-fn element(plain: &Plain, args: &[Value<f32>], result: &Value<f32>) -> &'static str {
-    let category = |v: &Value<f32>| match v {
-        Value::Bool(_) | Value::Scalar(Scalar::Bool(_)) => 0,
-        Value::Int(_) | Value::Scalar(Scalar::Int(_)) => 1,
-        Value::Float(_) | Value::Scalar(Scalar::Float(_)) => 2,
-        Value::Tuple(_) | Value::Text(_) | Value::None => 0,
-    };
-    let highest = match (plain.element, result) {
-        // Numbers such as `dim` are no operands, but where tensors are among the arguments they are no higher.
-        (Element::Operands, _) => args.iter().map(category).max().unwrap_or(2),
-        (Element::Result, Value::Tuple(all)) => all.first().map_or(2, category),
-        (Element::Result, v) => category(v),
-    };
-    ["bool", "long long", "float"][highest]
 }
 
 /// The buffers that a result's steps write.

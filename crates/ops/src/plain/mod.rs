@@ -79,6 +79,28 @@ impl Plain {
         }
         out
     }
+
+    /// What `T` stands for in a call's kernel: `float`, `long long` or `bool`.
+    pub fn element_of(&self, args: &[Value<f32>], result: &Value<f32>) -> &'static str {
+        let category = |v: &Value<f32>| match v {
+            Value::Bool(_) | Value::Scalar(Scalar::Bool(_)) => 0,
+            Value::Int(_) | Value::Scalar(Scalar::Int(_)) => 1,
+            Value::Float(_) | Value::Scalar(Scalar::Float(_)) => 2,
+            Value::Tuple(_) | Value::Text(_) | Value::None => 0,
+        };
+        let highest = match (self.element, result) {
+            // Numbers such as `dim` are no operands, but where tensors are among the arguments they are no higher.
+            (Element::Operands, _) => args.iter().map(category).max().unwrap_or(2),
+            (Element::Result, Value::Tuple(all)) => all.first().map_or(2, category),
+            (Element::Result, v) => category(v),
+        };
+        ["bool", "long long", "float"][highest]
+    }
+}
+
+/// The text that kernels include.
+pub fn shared_text() -> &'static str {
+    SHARED[0].1
 }
 
 /// What a frame makes of a call.
