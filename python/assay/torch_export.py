@@ -1,5 +1,6 @@
-"""A module as a graph of ATen operators, with the values that belong to it: the worker's requests `export`, `reveal` and
-`values` (`docs/torch-worker.md`).
+"""A module as a graph of ATen operators, with the values that belong to it.
+
+These are the worker's requests `export`, `reveal` and `values` (`docs/torch-worker.md`).
 
 The graph is `torch.export`'s of the module in training mode, as it stands (composite operators whole, so that their
 nodes are few and named as people call them), or decomposed to the core operators. How tensors were drawn is watched

@@ -5,6 +5,7 @@
 //! beginning of its body. Kernels with the same text are one kernel.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
 
 use assay_ops::Op;
@@ -149,9 +150,9 @@ impl Cuda {
         step: &Step,
     ) -> Result<(), Unsupported> {
         let key = (plain.file, element_type);
-        if !self.texts.contains_key(&key) {
+        if let Entry::Vacant(free) = self.texts.entry(key) {
             let host = HostProgram::parse(&plain.source(element_type)).map_err(|e| internal(op, e))?;
-            self.texts.insert(key, (taken_apart(plain.text), host));
+            free.insert((taken_apart(plain.text), host));
         }
         let Some((_, host)) = self.texts.get(&key) else { return Ok(()) };
         let mut bindings =
@@ -540,12 +541,8 @@ fn changes(body: &[String], name: &str) -> bool {
 
 /// A plain file's functions. The files are our own: an item begins at the first column and ends with a brace there.
 fn taken_apart(source: &str) -> PlainText {
-    let about: Vec<&str> = source
-        .lines()
-        .take_while(|l| l.starts_with("//"))
-        .map(|l| l.trim_start_matches('/').trim())
-        .collect();
-    let mut parts = PlainText { about: about.join(" "), helpers: Vec::new(), kernels: Vec::new() };
+    let about: Vec<&str> = source.lines().take_while(|l| l.starts_with("//")).collect();
+    let mut parts = PlainText { about: about.join("\n"), helpers: Vec::new(), kernels: Vec::new() };
     let lines: Vec<&str> = source.lines().collect();
     let mut at = about.len();
     while at < lines.len() {

@@ -100,7 +100,9 @@ pub fn lower(graph: &ExportedGraph) -> Result<GeneratedProblem, Unsupported> {
     let read: Vec<(String, String)> = cx.given.iter().map(|g| typed(g.tensor)).collect::<Result<_, _>>()?;
     let written: Vec<(String, String)> = results.iter().map(|id| typed(*id)).collect::<Result<_, _>>()?;
     let name = if graph.name.is_empty() { "exported module" } else { &graph.name };
-    let head = format!("{}: one plain kernel per call, generated.", name.replace(['\n', '\r'], " "));
+    // A comment must end with its line.
+    let head: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || " _-.,()".contains(*c)).collect();
+    let head = format!("{head}: one plain kernel per call, generated.");
     let cuda = cuda.finish(&head, &read, &written);
     Ok(GeneratedProblem {
         toml: toml(&cx, name, &reference, &results),

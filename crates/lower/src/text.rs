@@ -5,110 +5,15 @@ use std::collections::BTreeSet;
 use assay_ops::array::Scalar;
 
 /// Words that a name must not be: C++'s, the reference language's, and what the kernels' texts define.
-const TAKEN: &[&str] = &[
-    "alignas",
-    "alignof",
-    "and",
-    "asm",
-    "auto",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "class",
-    "const",
-    "constexpr",
-    "continue",
-    "decltype",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "not",
-    "nullptr",
-    "operator",
-    "or",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "while",
-    "xor",
-    "inf",
-    "nan",
-    "None",
-    "True",
-    "False",
-    "T",
-    "E",
-    "THREADS",
-    "INFINITY",
-    "NAN",
-    "blocks",
-    "thread_number",
-    "place",
-    "larger",
-    "smaller",
-    "launch",
-    "scratch",
-    "min",
-    "max",
-    "abs",
-    "ceil",
-    "floor",
-    "sqrt",
-    "exp",
-    "log",
-    "log2",
-    "pow",
-    "assert",
-    "dim3",
-    "blockIdx",
-    "blockDim",
-    "threadIdx",
-    "gridDim",
-    "cudaMemset",
-    "printf",
-];
+const TAKEN: &str = "
+    alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default
+    delete do double else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new not nullptr operator or private protected public register return short signed sizeof static
+    struct switch template this throw true try typedef typeid typename union unsigned using virtual void
+    volatile while xor inf nan None True False T E THREADS INFINITY NAN blocks thread_number place larger
+    smaller launch scratch min max abs ceil floor sqrt exp log log2 pow assert dim3 blockIdx blockDim
+    threadIdx gridDim cudaMemset printf
+";
 /// Longest name.
 const MAX_LEN: usize = 48;
 
@@ -133,7 +38,10 @@ impl Names {
         };
         let mut candidate = name.clone();
         let mut k = 1u64;
-        while TAKEN.contains(&candidate.as_str()) || ours(&candidate) || self.used.contains(&candidate) {
+        while TAKEN.split_whitespace().any(|w| w == candidate)
+            || ours(&candidate)
+            || self.used.contains(&candidate)
+        {
             candidate = format!("{name}_{k}_");
             k += 1;
         }

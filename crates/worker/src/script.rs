@@ -4,9 +4,15 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
+/// A Python file of the package, by its name.
+macro_rules! python {
+    ($file:literal) => {
+        ($file, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/assay/", $file)))
+    };
+}
+
 /// What every worker shares, a module beside it.
-const PROTOCOL: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/assay/worker_protocol.py"));
+const PROTOCOL: (&str, &str) = python!("worker_protocol.py");
 
 /// A worker written in Python; it needs PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,27 +24,17 @@ pub enum Script {
 }
 
 impl Script {
-    fn file(self) -> &'static str {
+    /// Its files by name, the one that is started last.
+    fn files(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Script::Sweep => "sweep_worker.py",
-            Script::Torch => "torch_worker.py",
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Script::Sweep => {
-                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/assay/sweep_worker.py"))
-            }
-            Script::Torch => {
-                include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/assay/torch_worker.py"))
-            }
+            Script::Sweep => &[PROTOCOL, python!("sweep_worker.py")],
+            Script::Torch => &[PROTOCOL, python!("torch_export.py"), python!("torch_worker.py")],
         }
     }
 
     /// Everything that runs in the worker, for digests: a change of it is another worker.
     pub fn source(self) -> String {
-        format!("{PROTOCOL}{}", self.text())
+        self.files().iter().map(|(_, text)| *text).collect()
     }
 
     /// The command that starts it with this interpreter. Its files are written to `scratch` where they are not there yet,
@@ -48,15 +44,16 @@ impl Script {
     /// # Errors
     /// A folder that cannot be written.
     pub fn command(self, python: &Path, scratch: &Path) -> io::Result<Command> {
-        for (name, text) in [("worker_protocol.py", PROTOCOL), (self.file(), self.text())] {
-            let file = scratch.join(name);
-            if !file.is_file() {
-                std::fs::write(&file, text)?;
+        let mut last = scratch.to_path_buf();
+        for (name, text) in self.files() {
+            last = scratch.join(name);
+            if !last.is_file() {
+                std::fs::write(&last, text)?;
             }
         }
         let mut command = Command::new(python);
         // Safe paths would take the script's own folder off the path, where its other half is.
-        command.env_remove("PYTHONSAFEPATH").arg(scratch.join(self.file()));
+        command.env_remove("PYTHONSAFEPATH").arg(last);
         Ok(command)
     }
 }
