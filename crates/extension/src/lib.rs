@@ -6,12 +6,28 @@
 //! syntax tree; device code goes to NVRTC and runs on the CPU device over the tensors' own bytes; operations of
 //! PyTorch that are more than metadata are asked of a [`Library`].
 
+mod convert;
+mod device;
 mod error;
+mod expression;
+mod functions;
+mod interp;
+mod methods;
+mod module;
+mod parse;
+mod prelude;
+mod program;
+mod run;
+mod syntax;
 mod tensor;
+mod torch;
+mod value;
 
 use assay_tensor::DType;
 
 pub use error::ExtensionError;
+pub use module::{Built, Module};
+pub use run::Run;
 pub use tensor::{Contents, Device, Storage, Tensor, contiguous_strides};
 
 /// What `load_inline` is given.

@@ -439,6 +439,12 @@ impl Session {
         Ok(())
     }
 
+    /// The address that kernels see a buffer at, for arguments that have pointers within. Fixes the layout of an arena.
+    pub fn address(&mut self, ptr: Ptr) -> u64 {
+        self.lay_out();
+        self.buffer(ptr).map_or(0, Buffer::address)
+    }
+
     /// True if every byte of a buffer was initialised or written. Known only while a detector that tracks bytes is
     /// on; true otherwise.
     pub fn written(&self, ptr: Ptr) -> bool {
