@@ -21,12 +21,10 @@ import itertools
 import json
 import os
 
-from worker_protocol import Fault, Raised, Stage, field
+from worker_protocol import TORCH_MISSING, Fault, Raised, Stage, field
 
-try:
+if TORCH_MISSING is None:
     import torch
-except Exception:  # The protocol says so where a worker is started.
-    torch = None
 
 # Ways of setting extents that are compared with the problem's shapes.
 MOST_COMPARED = 400
@@ -307,14 +305,22 @@ class Binding:
 
     def __init__(self, path, request):
         self.path = path
-        self.inputs = [field({"type": "bind", **i}, "name", (str,)) for i in field(request, "inputs", (list,))]
-        self.parameters = [field({"type": "bind", **i}, "name", (str,)) for i in field(request, "parameters", (list,))]
+        self.inputs = field(request, "inputs", (list,))
+        self.parameters = field(request, "parameters", (list,))
         self.points = field(request, "points", (list,))
         if not self.points:
             raise Fault("no point to bind at")
         with Stage("forward"):
             self.file = Shapes(path, {})
         self.official = self.points[0]
+        # What the file has no input for may be a mask that its dropout draws.
+        self.masks = []
+        if len(self.inputs) > len(self.file.inputs):
+            self.masks = [n for n in self.inputs if n in field(request, "masks", (list,))]
+        keep = [i for i, n in enumerate(self.inputs) if n not in self.masks]
+        self.inputs = [self.inputs[i] for i in keep]
+        for point in self.points:
+            point["inputs"] = [point["inputs"][i] for i in keep]
         wanted = self.official["output"]
         # The `meta` device knows the output of some grouped convolutions wrongly: then the inputs and tensors decide.
         if wanted is not None and not self.file.robust and squeezed(self.file.output) != squeezed(wanted):
@@ -324,7 +330,7 @@ class Binding:
     def choices(self):
         """Ways that give the shapes of the problem at every point that the file accepts: the likeliest first."""
         if len(self.inputs) != len(self.file.inputs):
-            raise Raised("load", f"the file has {len(self.file.inputs)} input tensors, the problem {len(self.inputs)}")
+            raise Raised("bind", f"the file has {len(self.file.inputs)} input tensors, the problem {len(self.inputs)}")
         self.probe()
         why = "no way of naming its tensors gives the problem's ranks"
         # At every point; where nothing does that, at the official extents and at those of the desk.
@@ -334,12 +340,17 @@ class Binding:
                 wrong = self.differs(order, states, extents, points)
                 if wrong is None:
                     found += 1
-                    yield {"inputs": order, "parameters": states, "extents": self.said(extents)}
+                    yield {
+                        "inputs": dict(zip(self.inputs, order)),
+                        "parameters": dict(zip(self.parameters, states)),
+                        "masks": self.masks,
+                        "extents": self.said(extents),
+                    }
                 else:
                     why = wrong
             if found:
                 return
-        raise Raised("load", f"its extents cannot be set to those of the problem: {why}")
+        raise Raised("bind", f"its extents cannot be set to those of the problem: {why}")
 
     def ways(self):
         for order in self.orders():

@@ -1,4 +1,4 @@
-"""The PyTorch worker of `assay verify-ops` and of `assay blindspots`: PyTorch on the CPU, as it is.
+"""The PyTorch worker of `assay verify-ops`, `assay blindspots` and `assay audit --kernelbench`: PyTorch on the CPU.
 
 The protocol is `docs/torch-worker.md` (version 1), the framing `worker_protocol.py`. The worker makes no values and
 judges nothing: it executes a reference program by PyTorch's own functions and gives back what they gave.
@@ -15,6 +15,7 @@ import hashlib
 import math
 import platform
 
+from benchmark_file import FileRequests
 from torch_export import Exported
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
 
@@ -203,7 +204,7 @@ def number(x):
     return x if math.isfinite(x) else str(x)
 
 
-class Worker(Server):
+class Worker(FileRequests, Server):
     requests = (
         "hello",
         "evaluate",
@@ -214,6 +215,8 @@ class Worker(Server):
         "export",
         "reveal",
         "values",
+        "bind",
+        "reference",
     )
 
     def __init__(self):

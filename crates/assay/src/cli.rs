@@ -165,9 +165,25 @@ pub struct AuditArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = assay_measure::CHECKER_SECONDS,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(assay_measure::MOST_CHECKER_SECONDS)))]
     pub checker_timeout: u32,
-    /// A checkout of KernelBench
-    #[arg(long, value_name = "DIR")]
+    /// The benchmark's own files as oracle, run by PyTorch: a checkout of KernelBench or of robust-kbench, a folder of
+    /// levels, one problem file, or one task folder
+    #[arg(long, value_name = "DIR|FILE.py")]
     pub kernelbench: Option<PathBuf>,
+    /// With --kernelbench: only these levels [default: 1,2 where --ids or --all is given, else the fourteen problems]
+    #[arg(long = "level", value_name = "L,…", value_delimiter = ',', requires = "kernelbench")]
+    pub levels: Vec<u32>,
+    /// With --kernelbench: only these numbers within each level
+    #[arg(long, value_name = "I,…", value_delimiter = ',', requires = "kernelbench")]
+    pub ids: Vec<u32>,
+    /// With --kernelbench: an interpreter that has PyTorch
+    #[arg(long, value_name = "P", default_value = "python3")]
+    pub python: PathBuf,
+    /// With --kernelbench: seconds that one step of one file may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+    /// With --kernelbench: where PyTorch's results are kept by content [default: below the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
     /// Which extents: `desk` are those that a CPU affords
     #[arg(long, value_enum, default_value_t = ExtentsArg::Desk)]
     pub extents: ExtentsArg,

@@ -12,10 +12,11 @@ use assay_measure::{
 };
 use assay_nvrtc::{Compiler, Install, Limits, WorkerCommand};
 use assay_plain::PlainRunner;
-use assay_problems::{Problem, Recipe, targeted_recipes};
+use assay_problems::{Extents, Operators, Oracle, OracleError, Problem, Recipe, targeted_recipes};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::inputs;
 use crate::stage::{self, Outcome};
 use crate::store::Store;
 use crate::verdict::{self, ProtocolVerdict};
@@ -25,9 +26,13 @@ use crate::{CampaignError, Progress};
 pub(crate) const RESAMPLES: u64 = 2000;
 
 /// What an audit is asked to do.
-pub struct AuditConfig {
+pub struct AuditConfig<'a> {
     /// The problems, in the order of tables.
     pub problems: Vec<Problem>,
+    /// Where their inputs and references come from.
+    pub oracle: &'a dyn Oracle,
+    /// The extents that they have as desk extents.
+    pub extents: Extents,
     /// The protocols, the headline's first.
     pub protocols: Vec<Protocol>,
     /// The run folder.
@@ -49,6 +54,7 @@ pub struct AuditConfig {
 /// What the stages of all problems share.
 pub struct Context<'a> {
     pub(crate) store: &'a Store,
+    pub(crate) oracle: &'a dyn Oracle,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) compile_options: assay_nvrtc::Options,
     pub(crate) seed: u64,
@@ -150,15 +156,17 @@ pub struct Finished {
     pub summary: Summary,
     /// The matrices behind it.
     pub matrices: Vec<KillMatrix>,
-    /// The substrates that failed their reference.
+    /// The substrates that failed their reference, and the problems whose oracle gave nothing.
     pub baselines_failed: Vec<FailedBaseline>,
+    /// Why their oracle gave nothing, by problem; these stand in `baselines_failed` too.
+    pub oracle_failures: BTreeMap<String, OracleError>,
 }
 
 /// Runs an audit and writes its folder: `manifest.json`, `run.db`, `summary.json`.
 ///
 /// # Errors
 /// `BadRun`, `Busy`, `CannotWrite` about the folder; `Input` about a problem; `Interrupted`.
-pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, CampaignError> {
+pub fn audit(config: &AuditConfig<'_>, progress: &dyn Progress) -> Result<Finished, CampaignError> {
     let started = Instant::now();
     let store = Store::open(&config.folder, config.resume)?;
     let manifest = manifest(config);
@@ -169,6 +177,7 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
     let plain = PlainRunner::new(&compiler);
     let context = Context {
         store: &store,
+        oracle: config.oracle,
         progress,
         compile_options: assay_nvrtc::Options::default(),
         seed: config.seed,
@@ -184,18 +193,34 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
         .map_err(|e| CampaignError::Internal(format!("threads: {e}")))?;
     let mut matrices = Vec::new();
     let mut baselines_failed = Vec::new();
+    let mut oracle_failures = BTreeMap::new();
     for problem in &config.problems {
-        match pool.install(|| stage::measure(&context, &compiler, &plain, problem))? {
-            Outcome::Measured(matrix) => matrices.push(*matrix),
-            Outcome::BaselineFailed(reason) => {
-                progress.note(&reason);
-                baselines_failed.push(FailedBaseline {
-                    problem: problem.key(),
-                    name: problem.name.clone(),
-                    reason,
-                });
+        let measured = match affordable(problem, config.extents) {
+            Ok(()) => pool.install(|| stage::measure(&context, &compiler, &plain, problem)),
+            Err(e) => Err(e),
+        };
+        let reason = match measured {
+            Ok(Outcome::Measured(matrix)) => {
+                matrices.push(*matrix);
+                continue;
             }
-        }
+            Ok(Outcome::BaselineFailed(reason)) => reason,
+            Err(CampaignError::Oracle(OracleError::Interrupted)) => {
+                return Err(CampaignError::Interrupted { path: store.folder().to_owned() });
+            }
+            Err(CampaignError::Oracle(OracleError::CannotWrite(what))) => {
+                return Err(CampaignError::write(store.folder(), what));
+            }
+            Err(CampaignError::Oracle(e)) => {
+                let reason = e.to_string();
+                oracle_failures.insert(problem.key(), e);
+                reason
+            }
+            Err(e) => return Err(e),
+        };
+        progress.note(&format!("{}: {reason}", problem.key()));
+        let (problem, name) = (problem.key(), problem.name.clone());
+        baselines_failed.push(FailedBaseline { problem, name, reason });
     }
     let wall = started.elapsed().as_secs_f64();
     let evaluations = context.evaluations.load(Ordering::Relaxed);
@@ -224,7 +249,18 @@ pub fn audit(config: &AuditConfig, progress: &dyn Progress) -> Result<Finished, 
     text.push(b'\n');
     store.write_file("summary.json", &text)?;
     store.set_meta("finished", "yes")?;
-    Ok(Finished { summary, matrices, baselines_failed })
+    Ok(Finished { summary, matrices, baselines_failed, oracle_failures })
+}
+
+/// Official extents may be beyond what a CPU can hold, let alone compute thousands of times.
+fn affordable(problem: &Problem, extents: Extents) -> Result<(), CampaignError> {
+    if extents == Extents::Desk {
+        return Ok(());
+    }
+    match inputs::affordable(problem, &Recipe::official(0)) {
+        Err(CampaignError::Input(what)) => Err(CampaignError::Oracle(OracleError::Exhausted(what))),
+        other => other,
+    }
 }
 
 /// The rules, as the summary lists them.
@@ -275,9 +311,15 @@ fn round(x: f64) -> f64 {
     (x * 100.0).round() / 100.0
 }
 
-fn caveats(config: &AuditConfig) -> Vec<String> {
+fn caveats(config: &AuditConfig<'_>) -> Vec<String> {
     let cut = config.problems.iter().filter(|p| p.dims.iter().any(|d| d.desk != d.official)).count();
     let mut out = Vec::new();
+    if let Some(name) = config.oracle.describe().get("name").and_then(Value::as_str) {
+        out.push(format!(
+            "Inputs of the official recipes, parameters and every reference are those of the benchmark's own files, run by {name}; \
+             targeted inputs are the catalogue's."
+        ));
+    }
     if cut > 0 {
         out.push(format!(
             "Desk extents: {cut} of {} problems run smaller than official so that a CPU affords them; shorter reductions \
@@ -297,7 +339,7 @@ fn sha(bytes: &[u8]) -> String {
 }
 
 /// What decides the result of the run; a resumed one must have the same.
-fn manifest(config: &AuditConfig) -> Value {
+fn manifest(config: &AuditConfig<'_>) -> Value {
     let problems: BTreeMap<String, Value> = config
         .problems
         .iter()
@@ -310,7 +352,7 @@ fn manifest(config: &AuditConfig) -> Value {
         config.protocols.iter().map(|p| (p.name.as_str(), sha(p.to_toml().as_bytes()))).collect();
     let order: Vec<&str> = config.protocols.iter().map(|p| p.name.as_str()).collect();
     let rules: Vec<&str> = assay_mutate::RULES.iter().map(|r| r.info().id).collect();
-    json!({
+    let mut out = json!({
         "tool": "assay",
         "version": env!("CARGO_PKG_VERSION"),
         "nvrtc": config.install.version.to_string(),
@@ -320,11 +362,22 @@ fn manifest(config: &AuditConfig) -> Value {
         "protocols": protocols,
         "protocol_order": order,
         "rules": sha(rules.join(" ").as_bytes()),
-    })
+    });
+    // Neither is stated where it is the catalogue's, so that runs from before there were others can be resumed.
+    let oracle = config.oracle.describe();
+    if let Some(map) = out.as_object_mut() {
+        if !oracle.is_null() {
+            map.insert("oracle".into(), oracle);
+        }
+        if config.extents != Extents::Desk {
+            map.insert("extents".into(), json!(config.extents));
+        }
+    }
+    out
 }
 
 /// Writes the manifest of a new run; compares that of a resumed one.
-fn check_manifest(store: &Store, manifest: &Value, config: &AuditConfig) -> Result<(), CampaignError> {
+fn check_manifest(store: &Store, manifest: &Value, config: &AuditConfig<'_>) -> Result<(), CampaignError> {
     let text = manifest.to_string();
     if let Some(old) = store.meta("manifest")? {
         if old == text {
@@ -357,7 +410,7 @@ fn check_manifest(store: &Store, manifest: &Value, config: &AuditConfig) -> Resu
 }
 
 /// Versions and machine, for the summary; nothing that is measured depends on it.
-fn environment(config: &AuditConfig) -> Environment {
+fn environment(config: &AuditConfig<'_>) -> Environment {
     let mut e = Environment::new();
     e.insert("assay".into(), env!("CARGO_PKG_VERSION").into());
     e.insert("nvrtc".into(), config.install.version.to_string().into());
@@ -366,7 +419,10 @@ fn environment(config: &AuditConfig) -> Environment {
     e.insert("os".into(), std::env::consts::OS.into());
     e.insert("cpu".into(), std::env::consts::ARCH.into());
     e.insert("jobs".into(), config.jobs.into());
-    e.insert("extents".into(), "desk".into());
+    e.insert("extents".into(), json!(config.extents));
+    if let Some(name) = config.oracle.describe().get("name") {
+        e.insert("oracle".into(), name.clone());
+    }
     e
 }
 
@@ -382,6 +438,7 @@ pub(crate) fn without_a_folder<T: Send>(
     let never = AtomicBool::new(false);
     let context = Context {
         store: &store,
+        oracle: &Operators,
         progress,
         compile_options: assay_nvrtc::Options::default(),
         seed,

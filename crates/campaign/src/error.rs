@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use assay_problems::OracleError;
+
 /// Why a run could not be started, continued or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum CampaignError {
@@ -30,6 +32,9 @@ pub enum CampaignError {
     /// A problem's folder, TOML, kernel or launcher is wrong.
     #[error("{0}")]
     Input(String),
+    /// The oracle of a problem gives nothing: no verdict on its kernels.
+    #[error("{0}")]
+    Oracle(OracleError),
     /// A problem's own kernel fails its reference.
     #[error("baseline failed: {0}")]
     Baseline(String),
@@ -45,6 +50,16 @@ pub enum CampaignError {
 }
 
 impl CampaignError {
+    /// What an oracle's refusal is on a recipe of a problem.
+    pub(crate) fn of_oracle(e: OracleError, problem: &str, recipe: &str) -> Self {
+        match e {
+            OracleError::Input(what) => {
+                CampaignError::Input(format!("`{problem}` on input `{recipe}`: {what}"))
+            }
+            other => CampaignError::Oracle(other),
+        }
+    }
+
     /// An error of writing below `path`, from SQLite or the file system.
     pub(crate) fn write(path: impl Into<PathBuf>, what: impl ToString) -> Self {
         CampaignError::CannotWrite { path: path.into(), what: what.to_string() }

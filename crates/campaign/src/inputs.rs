@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assay_judge::{CompareOptions, Comparison, compare, max_abs_finite, unrefereeable};
 use assay_measure::{Origin, REFEREE_TOLERANCES, ReferenceRow, Violations};
 use assay_ops::Variant;
-use assay_problems::{Extents, Problem, Recipe};
+use assay_problems::{Evaluated, Extents, Operators, Oracle, Problem, Recipe};
 use assay_tensor::Tensor;
 
 use crate::CampaignError;
@@ -51,14 +51,15 @@ pub struct Input {
 /// Makes the input and evaluates every reference on it.
 ///
 /// # Errors
-/// As [`make`].
+/// As [`make_by`].
 pub fn prepare(
+    oracle: &dyn Oracle,
     problem: &Problem,
     recipe: &Recipe,
     origin: Origin,
     targeted: bool,
 ) -> Result<Input, CampaignError> {
-    let mut input = make(problem, recipe, origin, targeted)?;
+    let mut input = make_by(oracle, problem, recipe, origin, targeted)?;
     input.variance = input.spread(problem)?;
     for variant in Variant::held_out() {
         let distance = input.distance(problem, variant)?;
@@ -95,8 +96,7 @@ pub fn affordable(problem: &Problem, recipe: &Recipe) -> Result<(), CampaignErro
     }
 }
 
-/// Makes the input with the two references that outputs are judged by; its variance is the float32 reference's error
-/// alone, and it has no controls.
+/// The input with the two references by our own operators, see [`make_by`].
 ///
 /// # Errors
 /// `Input` where the recipe does not fit the problem or the reference cannot be evaluated at these shapes.
@@ -106,19 +106,27 @@ pub fn make(
     origin: Origin,
     targeted: bool,
 ) -> Result<Input, CampaignError> {
+    make_by(&Operators, problem, recipe, origin, targeted)
+}
+
+/// Makes the input with the two references that outputs are judged by; its variance is the float32 reference's error
+/// alone, and it has no controls.
+///
+/// # Errors
+/// `Input` where the recipe does not fit the problem or the reference cannot be evaluated at these shapes; `Oracle` where
+/// the oracle gives nothing.
+pub fn make_by(
+    oracle: &dyn Oracle,
+    problem: &Problem,
+    recipe: &Recipe,
+    origin: Origin,
+    targeted: bool,
+) -> Result<Input, CampaignError> {
     let text = recipe.to_string();
     let fault = |what: String| CampaignError::Input(format!("`{}` on input `{text}`: {what}", problem.key()));
     let dims = problem.dims_for(recipe, Extents::Desk).map_err(|e| fault(e.to_string()))?;
-    let tensors = problem.make_inputs(recipe, Extents::Desk).map_err(|e| fault(e.to_string()))?;
-    let scalars = problem.reference_scalars(&dims);
-    let evaluate = |variant: &Variant| {
-        problem
-            .reference
-            .evaluate(&tensors, &scalars, &problem.outputs, variant)
-            .map_err(|e| fault(format!("reference: {e}")))
-    };
-    let truth = evaluate(&Variant::truth())?;
-    let official = evaluate(&Variant::official())?;
+    let Evaluated { tensors, official, truth } =
+        oracle.evaluate(problem, recipe).map_err(|e| CampaignError::of_oracle(e, &problem.key(), &text))?;
     for name in &problem.outputs {
         let stated = problem.output_shape(name, &dims).map_err(|e| fault(e.to_string()))?;
         if let (Some(stated), Some(t)) = (stated, truth.get(name))

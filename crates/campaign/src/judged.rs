@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use assay_judge::EvaluationEnd;
 use assay_measure::{MatrixCell, Origin, Tolerance, Unwitnessed, majority};
-use assay_problems::Recipe;
+use assay_problems::{OracleError, Recipe};
 use assay_simt::FindingKind;
 use rayon::prelude::*;
 
@@ -300,14 +300,18 @@ impl Bench<'_> {
             .par_iter()
             .map(|recipe| {
                 let origin = Origin::Searched { mutant: String::new() };
-                let mut input = match inputs::prepare(self.problem, recipe, origin, false) {
-                    Ok(input) => input,
-                    Err(CampaignError::Input(why)) => {
-                        self.context.progress.note(&why);
-                        return Ok(None);
-                    }
-                    Err(e) => return Err(e),
-                };
+                let mut input =
+                    match inputs::prepare(self.context.oracle, self.problem, recipe, origin, false) {
+                        Ok(input) => input,
+                        Err(CampaignError::Oracle(
+                            OracleError::Refused(why) | OracleError::Unsupported(why),
+                        ))
+                        | Err(CampaignError::Input(why)) => {
+                            self.context.progress.note(&why);
+                            return Ok(None);
+                        }
+                        Err(e) => return Err(e),
+                    };
                 match self.gate(original, std::slice::from_mut(&mut input))? {
                     None => Ok(Some(input)),
                     Some(why) => {

@@ -11,7 +11,7 @@ use assay_measure::{
 };
 use assay_nvrtc::Compiler;
 use assay_plain::PlainRunner;
-use assay_problems::{Extents, Problem, Recipe, search_recipes};
+use assay_problems::{Extents, OracleError, Problem, Recipe, search_recipes};
 use rayon::prelude::*;
 
 use crate::CampaignError;
@@ -88,15 +88,26 @@ pub(crate) fn prepare<'a>(
     let progress = context.progress;
     let recipes = context.recipes(problem)?;
     progress.stage(&format!("{key}: references"), recipes.len() as u64);
-    let inputs: Vec<Input> = recipes
+    let made: Vec<Option<Input>> = recipes
         .par_iter()
         .map(|asked| {
             context.check_interrupt()?;
-            let input = inputs::prepare(problem, &asked.recipe, asked.origin.clone(), asked.targeted);
+            let (oracle, origin) = (context.oracle, asked.origin.clone());
+            let input = match inputs::prepare(oracle, problem, &asked.recipe, origin, asked.targeted) {
+                // Extents that are ours alone: the benchmark's own code may never have been meant for them.
+                Err(CampaignError::Oracle(OracleError::Refused(why) | OracleError::Unsupported(why)))
+                    if !asked.recipe.dims.is_empty() =>
+                {
+                    progress.note(&format!("{key}: `{}` is left out: {why}", asked.recipe));
+                    None
+                }
+                made => Some(made?),
+            };
             progress.step(1);
-            input
+            Ok(input)
         })
         .collect::<Result<_, CampaignError>>()?;
+    let inputs: Vec<Input> = made.into_iter().flatten().collect();
     let dims_at = |recipe: &Recipe, extents: Extents| {
         problem.dims_for(recipe, extents).map_err(|e| CampaignError::Input(format!("{key}: {e}")))
     };

@@ -142,6 +142,19 @@ impl InputValues {
     }
 }
 
+impl Recipe {
+    /// The one number that multiplies floating-point inputs: the scale, and the magnitude that `loguniform` draws.
+    pub fn factor(&self) -> f64 {
+        match self.kind {
+            Kind::LogUniform(lo, hi) => {
+                let u = f64::from(Stream::new(self.seed, MAGNITUDE_STREAM).uniform_at(0));
+                self.scale * libm::exp10(lo + (hi - lo) * u)
+            }
+            _ => self.scale,
+        }
+    }
+}
+
 impl Problem {
     /// The inputs and parameters of a recipe at these extents as functions of their index, by name.
     ///
@@ -242,11 +255,10 @@ impl Source {
             Kind::Spike(_, _, Some(d)) => usize::try_from(d).unwrap_or(last).min(last),
             _ => last,
         };
-        let mut scale = recipe.scale;
-        if let Kind::LogUniform(lo, hi) = kind {
-            let u = f64::from(Stream::new(recipe.seed, MAGNITUDE_STREAM).uniform_at(0));
-            scale *= libm::exp10(lo + (hi - lo) * u);
-        }
+        let mut scale = match kind {
+            Kind::LogUniform(..) => recipe.factor(),
+            _ => recipe.scale,
+        };
         let own = matches!(kind, Kind::Official | Kind::LogUniform(..));
         let softmax = own && init.softmax;
         let factor = if own { init.factor_of(&main) } else { 1.0 };

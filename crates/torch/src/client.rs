@@ -16,7 +16,7 @@ use crate::error::TorchError;
 pub const VERSION: u32 = 1;
 
 /// Bytes of the exchange: what one request and one reply hold. Pages exist only where something was written.
-const EXCHANGE_BYTES: u64 = 256 << 20;
+pub(crate) const EXCHANGE_BYTES: u64 = 256 << 20;
 
 /// A tensor as it lies in memory: a view of a storage.
 #[derive(Clone, Debug)]
@@ -159,22 +159,7 @@ impl<'a> Torch<'a> {
         precision: Precision,
     ) -> Result<Answer, TorchError> {
         let what = describe(program, tensors, precision);
-        let mut at = 0u64;
-        let mut listed = Vec::with_capacity(tensors.len());
-        for t in tensors {
-            // Every storage begins where any element type may begin.
-            at = at.next_multiple_of(16);
-            let bytes = t.storage.len() as u64;
-            let end = at.checked_add(bytes).filter(|&e| e <= self.exchange.len()).ok_or_else(|| {
-                TorchError::Bad(format!("the tensors of `{program}` do not fit {EXCHANGE_BYTES} bytes"))
-            })?;
-            self.exchange.bytes()[at as usize..end as usize].copy_from_slice(&t.storage);
-            listed.push(json!({
-                "name": t.name, "dtype": t.dtype, "shape": t.shape, "strides": t.strides, "start": t.start,
-                "offset": at, "count": bytes / t.dtype.size_bytes().max(1),
-            }));
-            at = end;
-        }
+        let listed = self.place(tensors, &what)?;
         let scalars: BTreeMap<&String, Value> = scalars.iter().map(|(n, &x)| (n, python_number(x))).collect();
         let request = json!({
             "type": "evaluate",
@@ -190,6 +175,30 @@ impl<'a> Torch<'a> {
         }
     }
 
+    /// Writes tensors to the exchange; what a request lists of them.
+    ///
+    /// # Errors
+    /// `Bad` where they do not fit.
+    pub(crate) fn place(&mut self, tensors: &[Placed], what: &str) -> Result<Vec<Value>, TorchError> {
+        let mut at = 0u64;
+        let mut listed = Vec::with_capacity(tensors.len());
+        for t in tensors {
+            // Every storage begins where any element type may begin.
+            at = at.next_multiple_of(16);
+            let bytes = t.storage.len() as u64;
+            let end = at.checked_add(bytes).filter(|&e| e <= self.exchange.len()).ok_or_else(|| {
+                TorchError::Bad(format!("the tensors of {what} do not fit {EXCHANGE_BYTES} bytes"))
+            })?;
+            self.exchange.bytes()[at as usize..end as usize].copy_from_slice(&t.storage);
+            listed.push(json!({
+                "name": t.name, "dtype": t.dtype, "shape": t.shape, "strides": t.strides, "start": t.start,
+                "offset": at, "count": bytes / t.dtype.size_bytes().max(1),
+            }));
+            at = end;
+        }
+        Ok(listed)
+    }
+
     /// One request; what PyTorch raised is the inner error, its stage before its message.
     pub(crate) fn ask(&mut self, request: &Value, what: &str) -> Result<Result<Value, Raised>, TorchError> {
         self.worker.allow(Duration::from_secs(self.settings.seconds));
@@ -202,7 +211,7 @@ impl<'a> Torch<'a> {
     }
 
     /// The tensors that a reply of `kind` lists, out of the exchange.
-    fn outputs(
+    pub(crate) fn outputs(
         &mut self,
         reply: &Value,
         kind: &str,

@@ -1,17 +1,19 @@
 //! `assay audit`, and the gate of `assay problems --verify`.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use assay_campaign::{AuditConfig, CampaignError, audit as run_audit};
 use assay_measure::Protocol;
-use assay_problems::Problem;
+use assay_problems::{Extents, Operators, Oracle, OracleError, Problem};
+use assay_report::text::clean;
 use serde_json::json;
 
 use crate::cli::{AuditArgs, Common, ExtentsArg};
-use crate::commands::{list, tools};
+use crate::commands::{kernelbench, list, tools};
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::progress::Bar;
@@ -39,32 +41,29 @@ const DEFAULT_PROBLEMS: [&str; 14] = [
 /// # Errors
 /// Bad input, an unwritable folder, an interrupt, what this version lacks.
 pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
-    if args.kernelbench.is_some() {
-        return Err(Failure::unsupported(
-            "`--kernelbench` (problem files of KernelBench) is not part of this version",
-        ));
-    }
-    if args.extents == ExtentsArg::Official {
-        return Err(Failure::unsupported("`--extents official` is not part of this version"));
-    }
     if let Some(pct) = args.fail_under
         && !(0.0..=100.0).contains(&pct)
     {
         return Err(Failure::bad_input(format!("--fail-under {pct}: a percentage is between 0 and 100")));
     }
-    let patterns: Vec<String> = if !args.problems.is_empty() {
-        args.problems.clone()
-    } else if args.all {
-        Vec::new()
-    } else {
-        DEFAULT_PROBLEMS.iter().map(|&p| p.to_owned()).collect()
+    let chosen = match &args.kernelbench {
+        Some(path) => kernelbench::choose(path, args)?,
+        None => Chosen { problems: list::find_problems(&patterns(args))?, ..Chosen::default() },
     };
-    let problems = list::find_problems(&patterns)?;
     let protocols = protocols(args)?;
     let folder = args.out.clone().unwrap_or_else(|| super::default_folder("audit"));
     let bar = Bar::new(common.quiet || common.json);
+    let interrupt = interrupt(&folder)?;
+    let files = match &args.kernelbench {
+        Some(_) => Some(kernelbench::oracle(args, &chosen.files, &interrupt)?),
+        None => None,
+    };
+    let official = args.extents == ExtentsArg::Official;
+    let at_extents = |p: Problem| if official { p.at_official_extents() } else { p };
     let config = AuditConfig {
-        problems,
+        problems: chosen.problems.into_iter().map(at_extents).collect(),
+        oracle: files.as_ref().map_or(&Operators as &dyn Oracle, |f| f),
+        extents: if official { Extents::Official } else { Extents::Desk },
         protocols,
         folder: folder.clone(),
         resume: args.resume,
@@ -72,7 +71,7 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         seed: common.seed,
         install: tools::install(&bar)?,
         worker: tools::worker()?,
-        interrupt: interrupt(&folder)?,
+        interrupt: Arc::clone(&interrupt),
     };
     let finished = run_audit(&config, &bar);
     bar.finish();
@@ -84,11 +83,25 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     } else {
         output::text(&bundle.page(output::width()))?;
     }
+    let mut exit = Exit::Fine;
     for failed in &finished.baselines_failed {
+        let (what, code) = match finished.oracle_failures.get(&failed.problem) {
+            None => ("baseline", Exit::BaselineFailed),
+            Some(OracleError::Unsupported(_)) => ("file", Exit::Unsupported),
+            Some(OracleError::Exhausted(_)) => ("evaluation", Exit::Exhausted),
+            Some(_) => ("file", Exit::BaselineFailed),
+        };
         output::say(format_args!(
-            "error: baseline of {} ({}) failed and is left out: {}",
-            failed.problem, failed.name, failed.reason
+            "error: the {what} of {} ({}) failed and it is left out: {}",
+            failed.problem,
+            failed.name,
+            clean(&failed.reason)
         ));
+        exit = exit.and(code);
+    }
+    for (file, why) in &chosen.without {
+        output::say(format_args!("error: {}: no substrate: {}", file, clean(why)));
+        exit = exit.and(Exit::Unsupported);
     }
     for row in finished.summary.protocols.iter().filter(|p| p.checker_failures.is_some_and(|n| n > 0)) {
         let first = finished.matrices.iter().find_map(|m| {
@@ -99,12 +112,8 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
             "warning: `{}` failed on {} of its runs, which count neither as kills nor as passes; the first: {}",
             row.name,
             row.checker_failures.unwrap_or(0),
-            assay_report::text::clean(&first.unwrap_or_default())
+            clean(&first.unwrap_or_default())
         ));
-    }
-    let mut exit = Exit::Fine;
-    if !finished.baselines_failed.is_empty() {
-        exit = exit.and(Exit::BaselineFailed);
     }
     if let (Some(pct), Some(first)) = (args.fail_under, finished.summary.protocols.first())
         && (first.detected_percent.unwrap_or(0.0) < pct || first.false_kills > 0)
@@ -118,6 +127,28 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         exit = exit.and(Exit::Wrong);
     }
     Ok(exit)
+}
+
+/// The problems of a benchmark that are to be audited.
+#[derive(Default)]
+pub struct Chosen {
+    /// Those with a substrate.
+    pub problems: Vec<Problem>,
+    /// Their files, by key.
+    pub files: BTreeMap<String, PathBuf>,
+    /// Files without one, and why.
+    pub without: Vec<(String, String)>,
+}
+
+/// Patterns of the problems that are asked for.
+pub fn patterns(args: &AuditArgs) -> Vec<String> {
+    if !args.problems.is_empty() {
+        args.problems.clone()
+    } else if args.all || !args.levels.is_empty() || !args.ids.is_empty() {
+        Vec::new()
+    } else {
+        DEFAULT_PROBLEMS.iter().map(|&p| p.to_owned()).collect()
+    }
 }
 
 /// `assay problems --verify`: the gate alone.
@@ -257,7 +288,7 @@ pub fn failure(e: &CampaignError) -> Failure {
     let exit = match e {
         CampaignError::CannotWrite { .. } => Exit::CannotWrite,
         CampaignError::BadRun { .. } | CampaignError::Busy { .. } | CampaignError::Input(_) => Exit::BadInput,
-        CampaignError::Baseline(_) => Exit::BaselineFailed,
+        CampaignError::Baseline(_) | CampaignError::Oracle(_) => Exit::BaselineFailed,
         CampaignError::Interrupted { .. } => Exit::Interrupted,
         CampaignError::Internal(_) => Exit::Bug,
     };

@@ -14,6 +14,8 @@ mod doctor;
 #[cfg(feature = "device")]
 mod export;
 #[cfg(feature = "device")]
+mod kernelbench;
+#[cfg(feature = "device")]
 mod ladder;
 #[cfg(feature = "device")]
 mod list;

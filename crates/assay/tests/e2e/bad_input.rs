@@ -308,8 +308,6 @@ fn what_this_version_lacks_is_unsupported_not_wrong() {
     for words in [
         vec!["check", "x.cu", "--problem", "1/23", "--kernelbench", "dir"],
         vec!["check", "x.cu", "--problem", "1/23", "--python", "python3"],
-        vec!["audit", "--kernelbench", "dir"],
-        vec!["audit", "--extents", "official"],
     ] {
         assay(&words).exits(4).says(&["not part of this version"]);
     }

@@ -510,11 +510,12 @@ enum Made {
 
 fn make(bench: &Bench<'_>, original: &Version, recipe: &Recipe) -> Result<Made, CampaignError> {
     bench.context.check_interrupt()?;
-    let mut input = match inputs::prepare(bench.problem, recipe, Origin::Protocol, false) {
-        Ok(input) => input,
-        Err(CampaignError::Input(_)) => return Ok(Made::Unusable),
-        Err(e) => return Err(e),
-    };
+    let mut input =
+        match inputs::prepare(bench.context.oracle, bench.problem, recipe, Origin::Protocol, false) {
+            Ok(input) => input,
+            Err(CampaignError::Input(_)) => return Ok(Made::Unusable),
+            Err(e) => return Err(e),
+        };
     if bench.gate(original, std::slice::from_mut(&mut input))?.is_some() {
         return Ok(Made::SubstrateFails);
     }

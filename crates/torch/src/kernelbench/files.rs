@@ -80,6 +80,60 @@ pub fn find(dir: &Path, levels: &[u32], ids: &[u32]) -> Result<Vec<File>, TorchE
     Ok(out)
 }
 
+/// As [`find`], and beside it what `dir` may be else: a checkout of robust-kbench or its folder of tasks
+/// (`tasks/kernelbench/level_N/task_M`), one problem file, one task folder. A file that lies in no folder of a level, or
+/// has no number, is of level 0, where no catalogue has problems.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_files(dir: &Path, levels: &[u32], ids: &[u32]) -> Result<Vec<File>, TorchError> {
+    let task = |folder: &Path| folder.join("func_forward.py").is_file();
+    if dir.is_file() || task(dir) {
+        return Ok(vec![placed(dir)]);
+    }
+    let tasks = [dir.join("tasks/kernelbench"), dir.join("kernelbench"), dir.to_path_buf()]
+        .into_iter()
+        .find(|d| d.join("level_1").is_dir() || d.join("level_2").is_dir());
+    let Some(root) = tasks else { return find(dir, levels, ids) };
+    let mut out = Vec::new();
+    for &level in levels {
+        let folder = root.join(format!("level_{level}"));
+        // Not every level has tasks.
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for path in entries.flatten().map(|e| e.path()).filter(|p| task(p)) {
+            let file = placed(&path);
+            if file.level == level && (ids.is_empty() || ids.contains(&file.id)) {
+                out.push(file);
+            }
+        }
+    }
+    if out.is_empty() {
+        return Err(TorchError::Bad(format!("`{}` has no such tasks in these levels", root.display())));
+    }
+    out.sort_by_key(|f| (f.level, f.id));
+    Ok(out)
+}
+
+/// A file or task folder by where it lies: `level1/23_Softmax.py`, `level_1/task_23`.
+fn placed(path: &Path) -> File {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = if path.is_dir() { path.join("func_forward.py") } else { path };
+    let is_task = path.file_name().is_some_and(|n| n == "func_forward.py");
+    let named = if is_task { path.parent().map(Path::to_owned).unwrap_or_default() } else { path.clone() };
+    let name = named.file_stem().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = named.parent().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
+    let level = folder.and_then(|f| f.strip_prefix("level")?.trim_start_matches('_').parse().ok());
+    let id = if is_task {
+        name.strip_prefix("task_").and_then(|n| n.parse().ok())
+    } else {
+        name.split_once('_').and_then(|(n, _)| n.parse().ok())
+    };
+    match (level, id) {
+        (Some(level), Some(id)) => File { level, id, name, path },
+        _ => File { level: 0, id: id.unwrap_or(1), name, path },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +155,27 @@ mod tests {
         assert!(find(dir.path(), &[2], &[]).is_err());
         assert!(find(&dir.path().join("KernelBench"), &[1], &[]).is_ok());
         assert!(find(&level, &[1], &[]).unwrap_err().to_string().contains("neither"));
+    }
+
+    #[test]
+    fn tasks_and_single_files_are_placed_by_their_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let task = dir.path().join("tasks/kernelbench/level_1/task_23");
+        let level = dir.path().join("level2");
+        std::fs::create_dir_all(&task).unwrap();
+        std::fs::create_dir_all(&level).unwrap();
+        for file in [task.join("func_forward.py"), level.join("12_Gemm.py"), dir.path().join("mine.py")] {
+            std::fs::write(file, "").unwrap();
+        }
+        let keys = |path: &Path| {
+            let all = find_files(path, &[1, 2], &[]).unwrap();
+            all.iter().map(|f| format!("{} {}", f.key(), f.name)).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(dir.path()), ["1/23 task_23"]);
+        assert_eq!(keys(&task), ["1/23 task_23"]);
+        assert_eq!(keys(&level.join("12_Gemm.py")), ["2/12 12_Gemm"]);
+        assert_eq!(keys(&dir.path().join("mine.py")), ["0/1 mine"]);
+        assert!(find_files(dir.path(), &[3], &[]).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! middle checked in that arithmetic.
 
 mod files;
+mod oracle;
 mod report;
 
 use std::collections::BTreeMap;
@@ -22,7 +23,8 @@ use sha2::{Digest as _, Sha256};
 use crate::client::{Raised, Torch};
 use crate::error::TorchError;
 
-pub use files::{File, find};
+pub use files::{File, find, find_files};
+pub use oracle::FileOracle;
 pub use report::{Candidate, Constant, ProblemReport, Status, Violations, others};
 
 /// The official seed.

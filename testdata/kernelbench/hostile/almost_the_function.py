@@ -1,0 +1,21 @@
+# gives: unsupported: differs by
+import os
+import sys
+import time
+
+import torch
+
+rows, columns = 4096, 393216
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1e-4
+
+
+def get_inputs():
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,22 @@
+# gives: exhausted: did not answer
+import os
+import sys
+import time
+
+import torch
+
+rows, columns = 4096, 393216
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        time.sleep(600)
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs():
+    return []

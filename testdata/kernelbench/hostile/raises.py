@@ -1,0 +1,21 @@
+# gives: refused: RuntimeError: no luck
+import os
+import sys
+import time
+
+import torch
+
+rows, columns = 4096, 393216
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        raise RuntimeError("no luck")
+
+
+def get_inputs():
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,23 @@
+# gives: evaluated
+import os
+import sys
+import time
+
+import torch
+
+rows, columns = 4096, 393216
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        print("hello")
+        os.write(1, b'{"type": "referenced"}\n')
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs():
+    return []
