@@ -1,14 +1,14 @@
-"""A benchmark's problem file as it is: its extents, its module, its inputs, and its own answers to inputs from elsewhere.
+"""A benchmark's problem file as it is: its extents, its module, its inputs, and its answers to inputs from elsewhere.
 
 Two forms are read. KernelBench's has `Model`, `get_inputs` and `get_init_inputs`; robust-kbench's has `Model`,
 `get_inputs` with keyword arguments and `config_forward.json` beside the file. Both are executed as their own checks do
-it, on the CPU; what is added is a float64 evaluation of the same module, and inputs and parameters that the caller gives.
+it, on the CPU; what is added is a float64 evaluation of the same module, and inputs and parameters from the caller.
 
 An *element* is an integer of the file that may stand for an extent: a module-level name (`batch_size`), a place of a
 module-level tuple or list (`shape[0]`), a literal in `get_inputs`, `get_init_inputs` or the module's `__init__`
-(`get_inputs:2`, counted in the order of the text), a setting of a robust-kbench task (`input.batch_size`). `Binding` finds out which extents of a
-catalogue's problem they are: each is changed alone, on PyTorch's `meta` device, where nothing is allocated, and what
-changes with it in the shapes of inputs and parameters tells.
+(`get_inputs:2`, counted in the order of the text), a setting of a robust-kbench task (`input.batch_size`). `Binding`
+finds out which extents of a catalogue's problem they are: each is changed alone, on PyTorch's `meta` device, where
+nothing is allocated, and what changes with it in the shapes of inputs and parameters tells.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ class Masks:
     def __exit__(self, *_):
         torch.nn.functional.dropout = self.before
 
-    def dropout(self, input, p=0.5, training=True, inplace=False):
+    def dropout(self, input, p=0.5, training=True, inplace=False):  # noqa: A002, the caller's name of it
         if not training or p == 0 or input.device.type == "meta":
             return input
         if self.given is None:
@@ -411,17 +411,13 @@ class Binding:
             state = self.file.state[name]
             return state == shape or squeezed(state) == squeezed(shape) or len(state) == len(shape)
 
-        exact = [
-            [n for n in names if squeezed(self.file.state[n]) == squeezed(shape)] for shape in wanted
-        ]
+        exact = [[n for n in names if squeezed(self.file.state[n]) == squeezed(shape)] for shape in wanted]
         loose = [[n for n in names if fits(shape, n)] for shape in wanted]
         options = [a or b for a, b in zip(exact, loose)]
         # A name that says the same comes first.
         for i, name in enumerate(self.parameters):
             options[i].sort(key=lambda n: (n.rpartition(".")[2] != name and n != name, names.index(n)))
-        found = sorted(
-            itertools.islice(self.pick(options, 0, []), 2000), key=lambda s: [names.index(n) for n in s]
-        )
+        found = sorted(itertools.islice(self.pick(options, 0, []), 2000), key=lambda s: [names.index(n) for n in s])
         if len(found) > 1:
             # In the order of the module first: both were written from the same model.
             order = [sorted(s, key=names.index) == s for s in found]

@@ -28,9 +28,12 @@ impl Script {
     fn files(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Script::Sweep => &[PROTOCOL, python!("sweep_worker.py")],
-            Script::Torch => {
-                &[PROTOCOL, python!("benchmark_file.py"), python!("torch_export.py"), python!("torch_worker.py")]
-            }
+            Script::Torch => &[
+                PROTOCOL,
+                python!("benchmark_file.py"),
+                python!("torch_export.py"),
+                python!("torch_worker.py"),
+            ],
         }
     }
 

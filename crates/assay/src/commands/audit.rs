@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use assay_campaign::{AuditConfig, CampaignError, audit as run_audit};
-use assay_measure::Protocol;
+use assay_measure::{Environment, Protocol};
 use assay_problems::{Extents, Operators, Oracle, OracleError, Problem};
 use assay_report::text::clean;
 use serde_json::json;
@@ -138,6 +138,19 @@ pub struct Chosen {
     pub files: BTreeMap<String, PathBuf>,
     /// Files without one, and why.
     pub without: Vec<(String, String)>,
+}
+
+/// Refuses a run whose inputs only PyTorch can make again.
+///
+/// # Errors
+/// Unsupported.
+pub fn catalogue_only(environment: &Environment, command: &str) -> Result<(), Failure> {
+    match environment.get("oracle").and_then(|o| o.as_str()) {
+        Some(oracle) => Err(Failure::unsupported(format!(
+            "`{command}` makes inputs again, and those of this run are {oracle}'s on files of a benchmark"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Patterns of the problems that are asked for.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use assay_campaign::RunReader;
 use assay_release::{Exported, ReleaseError, SuiteExport};
 use assay_report::text::number;
 use serde_json::{Map, Value, json};
@@ -37,6 +38,9 @@ pub fn export(common: &Common, args: &ExportArgs) -> Result<Exit, Failure> {
 /// # Errors
 /// As [`export`]; a problem of the run whose definition is not there.
 pub fn suite(common: &Common, args: &SuiteArgs, out: &Path) -> Result<Exit, Failure> {
+    let run = RunReader::open(&args.run).map_err(|e| audit::failure(&e))?;
+    audit::catalogue_only(&run.summary.environment, "suite --out")?;
+    drop(run);
     let problems = list::find_problems(&args.problems)?;
     let bar = Bar::new(common.quiet || common.json);
     let what = SuiteExport {

@@ -20,6 +20,7 @@ use crate::progress::Bar;
 /// No finished run there, problems that changed since, a folder that cannot be written.
 pub fn ladder(common: &Common, args: &LadderArgs) -> Result<Exit, Failure> {
     let records = Records::read(&args.run).map_err(|e| failure(&e))?;
+    super::audit::catalogue_only(&records.summary.environment, "ladder")?;
     let problems = list::find_problems(&args.problems)?;
     let external: Vec<External> = args
         .generators

@@ -3,7 +3,7 @@
 use assay_campaign::{ProtocolVerdict, inputs, judge_source};
 use assay_measure::{InputRow, Origin, Tolerance};
 use assay_mutate::mutants_in;
-use assay_problems::Recipe;
+use assay_problems::{Operators, Recipe};
 use serde_json::Value;
 
 use crate::support::{assay, audited, compiler, database, fixture, problem, repository};
@@ -198,7 +198,8 @@ fn a_sign_mixed_sum_over_4096_terms_at_300_is_invalid_and_a_larger_same_sign_one
     let p = problem("problems/level1/6_matmul_large_k");
     let variance = |recipe: &str| {
         let recipe: Recipe = recipe.parse().unwrap_or_else(|e| panic!("{recipe}: {e}"));
-        let input = inputs::prepare(&p, &recipe, Origin::Targeted, true).unwrap_or_else(|e| panic!("{e}"));
+        let input = inputs::prepare(&Operators, &p, &recipe, Origin::Targeted, true)
+            .unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(input.dims["K"], 4096);
         InputRow::new(input.text, input.origin, input.variance)
     };
