@@ -68,9 +68,12 @@ def split(overrides):
     """Overrides by name, by place within a name, and by literal within a function."""
     whole, places, literals = {}, {}, {}
     for element, value in overrides.items():
-        if not is_size(value):
+        several = isinstance(value, list) and all(is_size(v) for v in value)
+        if not is_size(value) and not several:
             raise Fault(f"the extent {value!r} of `{element}`")
-        if element.endswith("]"):
+        if several:
+            whole[element] = value
+        elif element.endswith("]"):
             name, _, index = element[:-1].partition("[")
             places.setdefault(name, {})[int(index)] = value
         elif ":" in element:
@@ -103,7 +106,10 @@ class KernelBenchFile:
             for name in targets(statement):
                 # Behind the assignment, so that whatever the file computes from the name follows.
                 if name in whole:
-                    body.extend(ast.parse(f"{name} = {whole[name]!r}").body)
+                    # A list stands for a tuple as well.
+                    value = whole[name]
+                    text = f"type({name})({value!r})" if isinstance(value, list) else repr(value)
+                    body.extend(ast.parse(f"{name} = {text}").body)
                 for index, value in places.get(name, {}).items():
                     text = f"{name} = type({name})(list({name})[:{index}] + [{value}] + list({name})[{index + 1}:])"
                     body.extend(ast.parse(text).body)

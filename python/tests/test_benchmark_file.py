@@ -1,0 +1,160 @@
+"""Problem files of benchmarks: their extents, the order of seeds, dropout's masks, both forms."""
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+# The worker's modules lie beside each other and import each other by their bare names.
+sys.path.insert(0, str(Path(find_spec("assay.torch_worker").origin).parent))
+
+import benchmark_file as b  # noqa: E402
+from worker_protocol import Raised  # noqa: E402
+
+FILE = """
+import torch
+rows, columns = 6, 8
+shape = (rows, columns, 4)
+class Model(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.rand(columns, 1))
+        self.fixed = torch.ones(3)
+    def forward(self, x, y):
+        return x * self.factor + y.mean()
+def get_inputs():
+    return [torch.rand(*shape), torch.rand(5, 7)]
+def get_init_inputs():
+    return [columns]
+"""
+TASK = """
+import torch
+def forward_fn(x, weight):
+    return x @ weight
+class Model(torch.nn.Module):
+    def __init__(self, wide: int = 8, out: int = 4):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(wide, out))
+    def forward(self, x, fn=forward_fn):
+        return fn(x, self.weight)
+def get_inputs(rows: int = 16, wide: int = 8):
+    return [torch.randn(rows, wide)]
+"""
+
+
+@pytest.fixture(autouse=True)
+def without_gradients():
+    with torch.no_grad():
+        yield
+
+
+def file(tmp_path):
+    path = tmp_path / "1_mine.py"
+    path.write_text(FILE, encoding="utf-8")
+    return str(path)
+
+
+def task(tmp_path, settings):
+    (tmp_path / "func_forward.py").write_text(TASK, encoding="utf-8")
+    (tmp_path / "config_forward.json").write_text(json.dumps(settings), encoding="utf-8")
+    return str(tmp_path)
+
+
+def test_elements_are_names_places_and_literals_and_each_can_be_set(tmp_path):
+    path = file(tmp_path)
+    loaded, sha256 = b.load(path, {})
+    places = {"shape[0]": 6, "shape[1]": 8, "shape[2]": 4}
+    literals = {"__init__:0": 1, "__init__:1": 3, "get_inputs:0": 5, "get_inputs:1": 7}
+    assert loaded.elements() == {"rows": 6, "columns": 8, **places, **literals}
+    assert len(sha256) == 64
+    shapes = b.Shapes(path, {"rows": 2, "columns": 3, "shape[2]": 9, "get_inputs:1": 11, "__init__:1": 2})
+    assert shapes.inputs == [[2, 3, 9], [5, 11]]
+    assert shapes.state == {"factor": [3, 1], "fixed": [2]}
+    assert shapes.output == [2, 3, 9]
+    assert b.Shapes(path, {"shape": [2, 8, 1]}).inputs[0] == [2, 8, 1]
+    with pytest.raises(Raised, match="nobody"):
+        b.load(path, {"nobody": 1})
+
+
+def problem(points):
+    names = {"inputs": ["p", "q"], "parameters": ["w"], "masks": []}
+    shapes = [
+        {"sizes": {}, "inputs": [[r, c, z], [5, 7]], "parameters": [[c]], "output": [r, c, z]} for r, c, z in points
+    ]
+    return {"type": "bind", **names, "points": shapes}
+
+
+def test_extents_are_bound_by_what_changes_with_them(tmp_path):
+    binding = b.Binding(file(tmp_path), problem([(6, 8, 4), (2, 3, 5), (1, 1, 1)]))
+    choice = next(binding.choices())
+    assert choice["parameters"] == {"w": "factor"}
+    assert choice["inputs"] == {"p": 0, "q": 1}
+    extents = {name: (source["tensor"], source["axis"]) for name, source in choice["extents"].items()}
+    assert extents["rows"] == ("p", 0)
+    assert extents["columns"] == ("p", 1)
+    assert extents["shape[2]"] == ("p", 2)
+
+
+def test_a_problem_of_another_shape_is_refused_with_what_differs(tmp_path):
+    request = problem([(6, 8, 4), (2, 3, 5)])
+    request["points"][1]["parameters"] = [[4]]
+    with pytest.raises(Raised, match=r"the shape \[3, 1\] for \[4\] of `w`") as e:
+        next(b.Binding(file(tmp_path), request).choices())
+    assert e.value.stage == "bind"
+
+
+def test_trials_have_the_seeds_that_the_benchmarks_draw():
+    torch.manual_seed(42)
+    drawn = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(5)]
+    assert [b.trial_seed(42, n) for n in range(5)] == drawn
+    assert b.trial_seed(42, 1 << 40) == 1 << 40
+
+
+def test_own_inputs_are_scaled_and_given_ones_and_given_parameters_are_taken_as_they_are(tmp_path):
+    reference = b.Reference(file(tmp_path), {"rows": 2}, 42)
+    (x, y), kept, _, official, truth = reference.evaluate(0, -3.0, [None, torch.ones(5, 7)], {}, None)
+    torch.manual_seed(b.trial_seed(42, 0))
+    assert torch.equal(x, torch.rand(2, 8, 4) * -3.0)
+    assert torch.equal(y, torch.ones(5, 7))
+    assert torch.equal(official, x * kept["factor"] + 1)
+    assert truth.dtype == torch.float64
+    given = {"factor": torch.full((8,), 2.0), "fixed": torch.zeros(3)}
+    _, kept, _, official, _ = reference.evaluate(0, 1.0, [torch.ones(2, 8, 4), torch.zeros(5, 7)], given, None)
+    assert torch.equal(official, torch.full((2, 8, 4), 2.0))
+    # The next evaluation begins with the module as it was made.
+    _, again, _, _, _ = reference.evaluate(0, 1.0, [], {}, None)
+    assert not torch.equal(again["factor"], kept["factor"])
+
+
+def test_masks_are_those_that_pytorch_draws_and_can_be_given():
+    x = torch.rand(64, 3) + 1
+    torch.manual_seed(5)
+    plain = torch.nn.functional.dropout(x, 0.3, True)
+    torch.manual_seed(5)
+    with b.Masks() as masks:
+        assert torch.equal(torch.nn.Dropout(0.3)(x), plain)
+    with b.Masks(masks.drawn):
+        assert torch.equal(torch.nn.functional.dropout(x, 0.3), plain)
+        with pytest.raises(Raised, match="more dropout masks"):
+            torch.nn.functional.dropout(x, 0.3)
+
+
+def test_a_task_has_settings_and_weights_of_its_own_for_each_trial(tmp_path):
+    settings = {
+        "single_input_configs": [{"rows": 3}],
+        "single_init_configs": [{}],
+        "single_shared_configs": [{"wide": 5}],
+    }
+    path = task(tmp_path, settings)
+    loaded, _ = b.load(path, {})
+    assert loaded.elements() == {"shared.wide": 5, "init.out": 4, "input.rows": 3}
+    shapes = b.Shapes(path, {"shared.wide": 6, "init.out": 2, "input.rows": 7})
+    assert (shapes.inputs, shapes.state, shapes.output) == ([[7, 6]], {"weight": [6, 2]}, [7, 2])
+    reference = b.Reference(path, {}, 42)
+    weights = [reference.evaluate(trial, 1.0, [], {}, None)[1]["weight"] for trial in (0, 1, 0)]
+    assert not torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
