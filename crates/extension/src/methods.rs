@@ -125,6 +125,22 @@ impl Interp<'_, '_> {
                         items.borrow_mut().insert(k, one);
                         Val::Void
                     }
+                    ("erase", 1 | 2) => {
+                        let size = i64::try_from(ty.size_bytes().unwrap_or(8).max(1)).unwrap_or(8);
+                        let place = |v: &Val| match v {
+                            Val::Ptr(p) => usize::try_from(p.offset / size).ok().filter(|k| *k <= len),
+                            _ => None,
+                        };
+                        let from = place(&args[0]);
+                        let to = args.get(1).map_or(from.map(|k| k + 1), place);
+                        match from.zip(to).filter(|(a, b)| a <= b && *b <= len) {
+                            Some((a, b)) => {
+                                items.borrow_mut().drain(a..b);
+                                iterator(a)
+                            }
+                            None => return self.fault(at, "an element outside a list is erased"),
+                        }
+                    }
                     ("front" | "back", 0) => {
                         let k = if name == "front" { Some(0) } else { len.checked_sub(1) };
                         match k.and_then(|k| items.borrow().get(k).cloned()) {

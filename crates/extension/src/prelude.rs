@@ -5,6 +5,7 @@
 //!
 //! - `std::` names: NVRTC's own `cuda::std`, as much of it as is mentioned;
 //! - `c10::Half`, `at::Half`, `c10::BFloat16`, `at::BFloat16`: 16 bits that convert to and from `float`, which computes;
+//! - `pow` and its like of two types;
 //! - `__half` and `__nv_bfloat16` where their headers are not included;
 //! - `CUDA_KERNEL_LOOP`, `C10_LAUNCH_BOUNDS_1`, `C10_HOST_DEVICE`, `C10_RESTRICT` and the like;
 //! - `at::acc_type`, `at::opmath_type`; packed accessors (`torch::PackedTensorAccessor32` and its relatives);
@@ -17,6 +18,17 @@ struct Part {
 }
 
 const PARTS: &[Part] = &[
+    Part {
+        words: &["pow", "fmod", "atan2", "fmax", "fmin"],
+        // <cmath>'s overloads for arguments of two types, which compute in double.
+        text: "\
+template <typename T, typename U> __device__ inline double pow(T a, U b) { return pow((double)a, (double)b); }
+template <typename T, typename U> __device__ inline double fmod(T a, U b) { return fmod((double)a, (double)b); }
+template <typename T, typename U> __device__ inline double atan2(T a, U b) { return atan2((double)a, (double)b); }
+template <typename T, typename U> __device__ inline double fmax(T a, U b) { return fmax((double)a, (double)b); }
+template <typename T, typename U> __device__ inline double fmin(T a, U b) { return fmin((double)a, (double)b); }
+",
+    },
     Part {
         words: &["__half", "half2", "__half2"],
         text: "#include <cuda_fp16.h>\n",

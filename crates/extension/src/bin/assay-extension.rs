@@ -2,8 +2,8 @@
 //! interpreter lacks.
 //!
 //! The file holds a list of `{"name", "cpp": […], "cuda": […], "functions": […], "flags": […]}`. Prints a line per
-//! module: how its build and its calls ended; then the counts. Tensors are `[8, 16, 16]` of ones in f32, so that a fault
-//! or an exception may be the function's right answer to them.
+//! module: how its build and its calls ended; then the counts. Tensors are small and all ones, so that a fault or an
+//! exception may be the function's right answer to them.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -88,33 +88,67 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Calls a function with as many arguments as it takes, kinds tried in order.
+/// Calls a function with as many arguments as it takes, on shapes and dtypes tried in order until one passes its checks.
 fn attempt(module: &mut Module, function: &str) -> (&'static str, String) {
-    let ones: Vec<u8> = std::iter::repeat_n(1f32.to_le_bytes(), 8 * 16 * 16).flatten().collect();
-    let tensor =
-        || Tensor::from_bytes(DType::F32, &[8, 16, 16], Device::Cuda, ones.clone()).map(Value::Tensor);
-    let shapes = module.parameters(function);
+    const SHAPES: [&[u64]; 6] = [&[8, 16, 16], &[4, 4, 8, 8], &[16, 16], &[2, 4, 4, 6, 6], &[64], &[1]];
     let mut last = ("raised", "no parameters".to_owned());
-    for params in shapes {
-        let args: Vec<Value> = params
-            .iter()
-            .map(|p| match p.as_str() {
-                "float" | "double" | "at::Scalar" => Value::Float(0.5),
-                "bool" => Value::Bool(true),
-                p if p.contains("int") || p.contains("long") => Value::Int(1),
-                p if p.starts_with("std::vector<torch::Tensor") => {
-                    Value::List(tensor().into_iter().collect())
-                }
-                p if p.starts_with("std::vector") => Value::List(vec![Value::Int(1), Value::Int(1)]),
-                "std::string" => Value::Str("none".into()),
-                _ => tensor().unwrap_or(Value::None),
-            })
-            .collect();
-        let mut run = Run { instructions: 20_000_000, ..Run::default() };
-        last = match module.call(function, args, Vec::new(), &mut run, &mut Echo) {
-            Ok(_) => ("ok", format!("{} launches", run.launches())),
-            Err(e) => (kind(&e), e.to_string()),
-        };
+    for params in module.parameters(function) {
+        for (dtype, shape) in
+            [DType::F32, DType::I64, DType::Bool].iter().flat_map(|d| SHAPES.map(|s| (*d, s)))
+        {
+            let (how, text) = once(module, function, &params, dtype, shape);
+            if how == "ok" {
+                return (how, text);
+            }
+            if last.0 == "raised" || how != "raised" {
+                last = (how, text);
+            }
+            if how == "unsupported" {
+                return last;
+            }
+        }
     }
     last
+}
+
+fn once(
+    module: &mut Module,
+    function: &str,
+    params: &[String],
+    dtype: DType,
+    shape: &[u64],
+) -> (&'static str, String) {
+    let tensor = |dtype: DType| {
+        let n = shape.iter().product::<u64>() as usize;
+        let one = match dtype {
+            DType::F32 => 1f32.to_le_bytes().to_vec(),
+            DType::I64 => 1i64.to_le_bytes().to_vec(),
+            _ => vec![1],
+        };
+        let bytes = std::iter::repeat_n(one, n).flatten().collect();
+        Tensor::from_bytes(dtype, shape, Device::Cuda, bytes).map_or(Value::None, Value::Tensor)
+    };
+    let tensors = params.iter().filter(|p| p.ends_with("Tensor")).count();
+    let mut seen = 0;
+    let args: Vec<Value> = params
+        .iter()
+        .map(|p| match p.as_str() {
+            "float" | "double" | "at::Scalar" => Value::Float(0.5),
+            "bool" => Value::Bool(true),
+            p if p.starts_with("std::vector<torch::Tensor") => Value::List(vec![tensor(DType::F32)]),
+            p if p.starts_with("std::vector") => Value::List(vec![Value::Int(1), Value::Int(1)]),
+            p if p.contains("int") || p.contains("long") => Value::Int(1),
+            "std::string" => Value::Str("none".into()),
+            _ => {
+                seen += 1;
+                // Labels and masks come last.
+                tensor(if seen == tensors { dtype } else { DType::F32 })
+            }
+        })
+        .collect();
+    let mut run = Run { instructions: 5_000_000, ..Run::default() };
+    match module.call(function, args, Vec::new(), &mut run, &mut Echo) {
+        Ok(_) => ("ok", format!("{} launches", run.launches())),
+        Err(e) => (kind(&e), e.to_string()),
+    }
 }
