@@ -60,7 +60,8 @@ pub(crate) fn encode(d: DType, n: &Number) -> Option<Vec<u8>> {
 }
 
 /// Namespaces whose names are taken by their last piece.
-const LIBRARIES: [&str; 8] = ["std", "torch", "at", "c10", "cuda", "cub", "thrust", "caffe2"];
+const LIBRARIES: [&str; 10] =
+    ["py", "pybind11", "std", "torch", "at", "c10", "cuda", "cub", "thrust", "caffe2"];
 
 impl Interp<'_, '_> {
     /// A type as written.
@@ -190,10 +191,13 @@ impl Interp<'_, '_> {
             | "AutoDispatchBelowADInplaceOrView"
             | "AutoNonVariableTypeMode"
             | "StreamGuard" => opaque(last),
-            "cudaDeviceProp" | "cudaFuncAttributes" | "ostringstream" | "stringstream" | "cudaDeviceAttr" => {
-                opaque(last)
+            "RestrictPtrTraits" | "DefaultPtrTraits" | "cudaDeviceProp" | "cudaFuncAttributes"
+            | "ostringstream" | "stringstream" | "cudaDeviceAttr" => opaque(last),
+            "cublasHandle_t" | "cublasStatus_t" | "cublasOperation_t" => opaque(last),
+            "tuple" | "list" | "sequence" | "args" if n.within(&["py", "pybind11"]) => {
+                Some(Ty::List(Box::new(Ty::Auto)))
             }
-            "cublasHandle_t" | "cublasStatus_t" | "cudnnHandle_t" | "curandState" | "ofstream" => None,
+            "object" | "handle" if n.within(&["py", "pybind11"]) => Some(Ty::Auto),
             "PackedTensorAccessor32" | "PackedTensorAccessor64" | "PackedTensorAccessor" => {
                 self.accessor_type(n, scope)?
             }

@@ -86,8 +86,10 @@ impl Code {
         let image = match answer {
             Some(Ok(image)) => image,
             Some(Err(e)) => {
-                let line = e.lines.iter().find_map(|l| l.line);
-                let message = e.to_string();
+                // The first message about a line of the text, else the first.
+                let first = e.lines.iter().find(|l| l.line.is_some()).or(e.lines.first());
+                let line = first.and_then(|l| l.line);
+                let message = first.map_or_else(|| e.to_string(), |l| l.message.clone());
                 return Err(match e.kind {
                     CompileErrorKind::Rejected | CompileErrorKind::Options => rejected(message, line),
                     CompileErrorKind::TimedOut | CompileErrorKind::Crashed => {
@@ -142,6 +144,17 @@ struct Live {
     image: Arc<Image>,
     session: Session,
     placed: Vec<Placed>,
+    /// How many of the writes to variables have been done.
+    written: usize,
+}
+
+/// A write from the host to a `__constant__` or `__device__` variable.
+#[derive(Clone, Debug)]
+pub(crate) struct SymbolWrite {
+    pub name: String,
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+    pub line: Option<u32>,
 }
 
 /// The device during one call.
@@ -152,13 +165,29 @@ pub(crate) struct Gpu<'m> {
     large_shared: Vec<String>,
     /// What names tensors in findings: storage and variable.
     names: Vec<(Storage, DType, String)>,
+    /// Writes to variables, in order; they outlive the call.
+    pub symbols: Vec<SymbolWrite>,
     /// Unwritten outputs of sessions that are over.
     unwritten: Vec<(Storage, Finding)>,
 }
 
 impl<'m> Gpu<'m> {
-    pub fn new(code: &'m Code) -> Gpu<'m> {
-        Gpu { code, live: None, large_shared: Vec::new(), names: Vec::new(), unwritten: Vec::new() }
+    pub fn new(code: &'m Code, symbols: Vec<SymbolWrite>) -> Gpu<'m> {
+        let (large_shared, names, unwritten) = (Vec::new(), Vec::new(), Vec::new());
+        Gpu { code, live: None, large_shared, names, symbols, unwritten }
+    }
+
+    /// Writes a variable of the device.
+    pub fn write_symbol(&mut self, write: SymbolWrite) {
+        // A later write of the same bytes takes the place of an earlier one, so that repeated calls do not add up.
+        let same = |w: &SymbolWrite| {
+            w.name == write.name && w.offset == write.offset && w.bytes.len() == write.bytes.len()
+        };
+        if self.symbols.iter().any(same) {
+            self.symbols.retain(|w| !same(w));
+            self.end_session();
+        }
+        self.symbols.push(write);
     }
 
     /// Gives a storage a name for findings, unless it has one.
@@ -270,6 +299,7 @@ impl<'m> Gpu<'m> {
                 ),
                 image,
                 placed: Vec::new(),
+                written: 0,
             },
         };
         let outcome = self.run_in(&mut live, launch, run);
@@ -355,6 +385,13 @@ impl<'m> Gpu<'m> {
                 }
             });
         }
+        for w in self.symbols.iter().skip(live.written) {
+            let Some(ptr) = live.session.variable(&w.name) else { continue };
+            live.session
+                .write(ptr, w.offset, &w.bytes)
+                .map_err(|e| ExtensionError::Fault { message: e.to_string(), line: w.line })?;
+        }
+        live.written = self.symbols.len();
         let Some(entry) = live.image.entries.get(&launch.kernel) else {
             return Err(ExtensionError::Rejected { message: format!("no kernel `{}`", launch.kernel), line });
         };

@@ -8,10 +8,10 @@ use assay_host::types::{Scalar, Value as Number};
 use assay_host::vocabulary::{builtin, forced, limit};
 use assay_tensor::DType;
 
-use crate::device::{KernelArg, Launch};
+use crate::device::{KernelArg, Launch, SymbolWrite};
 use crate::interp::{Interp, R, deduce};
 use crate::syntax::{Expr, Name, Node, TemplateArg};
-use crate::tensor::{Contents, Device};
+use crate::tensor::{Contents, Device, Tensor};
 use crate::value::{KernelName, Meaning, Pointer, Scope, Target, TensorOptions, Ty, Val, dtype_name};
 
 /// Dtypes by the names that PyTorch's C++ has for them.
@@ -42,11 +42,6 @@ fn dispatch(name: &str) -> Option<(&'static [DType], usize)> {
     const ALL_HALF: &[DType] = &[U8, I8, I32, I64, I16, F64, F32, DType::F16];
     let rest = name.strip_prefix("AT_DISPATCH_")?;
     let _ = Bool;
-    let (kinds, more) = match rest.split_once("_AND") {
-        Some((k, "")) => (k, 1),
-        Some((k, n)) => (k, n.parse().ok()?),
-        None => (rest, 0),
-    };
     if rest == "FLOATING_TYPES_AND_HALF" {
         return Some((WITH_HALF, 0));
     }
@@ -64,6 +59,11 @@ fn dispatch(name: &str) -> Option<(&'static [DType], usize)> {
         };
         return Some((if rest.starts_with('F') { FLOATING } else { ALL }, more));
     }
+    let (kinds, more) = match rest.split_once("_AND") {
+        Some((k, "")) => (k, 1),
+        Some((k, n)) => (k, n.parse().ok()?),
+        None => (rest, 0),
+    };
     match kinds {
         "FLOATING_TYPES" => Some((FLOATING, more)),
         "INTEGRAL_TYPES" => Some((INTEGRAL, more)),
@@ -108,7 +108,8 @@ impl Interp<'_, '_> {
             "DBL_EPSILON" => Val::float(f64::EPSILON),
             "NAN" => Val::Num(Number::Float(f64::NAN, Scalar::F32)),
             "HUGE_VALF" => Val::Num(Number::Float(f64::INFINITY, Scalar::F32)),
-            "cudaSuccess" => Val::i32(0),
+            "cudaSuccess" | "CUBLAS_STATUS_SUCCESS" => Val::i32(0),
+            _ if last.starts_with("CUBLAS_") => Val::Opaque(last.into()),
             "CUDA_VERSION" | "CUDART_VERSION" => Val::i32(12_080),
             "AT_ERROR" | "cout" | "cerr" | "endl" | "flush" | "clog" | "ignore" => Val::Opaque(last.into()),
             "warpSize" => Val::i32(32),
@@ -307,7 +308,7 @@ impl Interp<'_, '_> {
         {
             return self.limit_of(t.args.as_deref(), last, scope, at);
         }
-        if !n.within(&["torch", "at"]) || n.parts.iter().any(|p| &*p.ident == "cuda") {
+        if !n.within(&["torch", "at"]) || last == "Slice" || n.parts.iter().any(|p| &*p.ident == "cuda") {
             if let Some(v) = self.standard_function(n, &mut args, scope, at)? {
                 return Ok(v);
             }
@@ -469,6 +470,11 @@ impl Interp<'_, '_> {
                 }
                 sum
             }
+            ("Slice", _) => {
+                let mut parts = vec![Val::Opaque("Slice".into())];
+                parts.append(args);
+                Val::tuple(parts)
+            }
             ("multiplies" | "plus" | "runtime_error", _) => Val::Opaque(last.into()),
             ("begin" | "cbegin", 1) | ("end" | "cend", 1) => {
                 let v = take(args, 0);
@@ -557,6 +563,10 @@ impl Interp<'_, '_> {
     /// Functions of the CUDA runtime, and of PyTorch around it.
     fn runtime_function(&mut self, name: &str, args: &[Val], at: u32) -> R<Option<Val>> {
         Ok(Some(match name {
+            "device_of" => match args.first() {
+                Some(Val::Tensor(Some(t))) => Val::Device(t.device),
+                _ => Val::Nothing,
+            },
             "getCurrentCUDAStream" | "getDefaultCUDAStream" | "getStreamFromPool" => Val::Stream,
             "getCurrentDeviceProperties" | "getDeviceProperties" => Val::Opaque("cudaDeviceProp".into()),
             "current_device" | "device_count" => Val::i32(i32::from(name == "device_count")),
@@ -715,17 +725,116 @@ impl Interp<'_, '_> {
                 self.copy_memory(to, from, n, at)?;
                 Self::status()
             }
-            "cudaMemcpyToSymbol"
-            | "cudaMemcpyToSymbolAsync"
-            | "cudaMemcpyFromSymbol"
-            | "cudaGetSymbolAddress" => {
+            "cudaMemcpyToSymbol" | "cudaMemcpyToSymbolAsync" => {
+                let [to, Val::Ptr(from), n, rest @ ..] = args else {
+                    return self.unsupported(at, format!("this `{name}`"));
+                };
+                let Val::Ptr(Pointer { target: Target::Symbol(symbol), .. }) = to else {
+                    return self.unsupported(at, format!("this `{name}`"));
+                };
+                let n = self.bytes_of(n, name, at)?;
+                let bytes = self.memory(from, n, at)?;
+                let offset =
+                    rest.first().and_then(Val::as_int).and_then(|o| u64::try_from(o).ok()).unwrap_or(0);
+                let line = self.line(at);
+                self.gpu.write_symbol(SymbolWrite { name: symbol.to_string(), offset, bytes, line });
+                Self::status()
+            }
+            "cudaMemcpyFromSymbol" | "cudaGetSymbolAddress" => {
                 return self.unsupported(at, format!("`{name}`"));
+            }
+            "getCurrentCUDABlasHandle" => Val::Opaque("cublasHandle_t".into()),
+            "cublasCreate"
+            | "cublasDestroy"
+            | "cublasSetStream"
+            | "cublasSetMathMode"
+            | "cublasCreate_v2"
+            | "cublasDestroy_v2"
+            | "cublasSetPointerMode" => Self::status(),
+            "cublasSgemm"
+            | "cublasDgemm"
+            | "cublasHgemm"
+            | "cublasSgemm_v2"
+            | "cublasDgemm_v2"
+            | "cublasSgemmStridedBatched"
+            | "cublasDgemmStridedBatched"
+            | "cublasHgemmStridedBatched" => {
+                self.gemm(name, args, at)?;
+                Self::status()
             }
             "cudaLaunchKernel" | "cudaLaunchCooperativeKernel" => {
                 return self.unsupported(at, format!("`{name}`"));
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// `cublas<t>gemm`, column-major, through the library's product.
+    fn gemm(&mut self, name: &str, args: &[Val], at: u32) -> R<()> {
+        let batched = name.contains("StridedBatched");
+        if args.len() != if batched { 18 } else { 14 } {
+            return self.rejected(at, format!("`{name}` with {} arguments", args.len()));
+        }
+        let dtype = match &name[6..7] {
+            "S" => DType::F32,
+            "D" => DType::F64,
+            _ => DType::F16,
+        };
+        let transposed = |v: &Val| matches!(v, Val::Opaque(n) if &**n != "CUBLAS_OP_N");
+        let int = |this: &mut Self, v: &Val| this.bytes_of(v, name, at);
+        let (m, n, k) = (int(self, &args[3])?, int(self, &args[4])?, int(self, &args[5])?);
+        let scalar = |this: &mut Self, v: &Val| match v {
+            Val::Ptr(p) => this.read_pointer(p, at),
+            _ => this.rejected(at, format!("`{name}` takes pointers to its factors")),
+        };
+        let alpha = scalar(self, &args[6])?;
+        // Behind A, B and C come their leading dimensions, and in batches their strides.
+        let step = if batched { 3 } else { 2 };
+        let (a, b) = (7, 7 + step);
+        let beta = scalar(self, &args[b + step])?;
+        let c = b + step + 1;
+        let count = if batched { int(self, &args[17])? } else { 1 };
+        let matrix = |this: &mut Self, from: usize, rows: u64, columns: u64, flip: bool| -> R<Tensor> {
+            let Val::Ptr(p) = &args[from] else {
+                return this.rejected(at, format!("`{name}` takes pointers"));
+            };
+            let Target::Storage(storage, device) = &p.target else {
+                return this.fault(at, format!("`{name}` of what is no device memory"));
+            };
+            let lead = this.bytes_of(&args[from + 1], name, at)?;
+            let apart = if batched { this.bytes_of(&args[from + 2], name, at)? } else { 0 };
+            let offset = u64::try_from(p.offset).unwrap_or(u64::MAX) / dtype.size_bytes();
+            let (mut sizes, mut strides) =
+                (vec![rows, columns], if flip { vec![lead, 1] } else { vec![1, lead] });
+            if batched {
+                sizes.insert(0, count);
+                strides.insert(0, apart);
+            }
+            let last = sizes
+                .iter()
+                .zip(&strides)
+                .fold(offset, |sum, (s, d)| sum.saturating_add(s.saturating_sub(1).saturating_mul(*d)));
+            let inside = last.saturating_add(1).saturating_mul(dtype.size_bytes()) <= storage.len_bytes();
+            if !inside && sizes.iter().all(|s| *s > 0) {
+                return this.fault(at, format!("`{name}` leaves a matrix of {} bytes", storage.len_bytes()));
+            }
+            Ok(Tensor { storage: storage.clone(), dtype, sizes, strides, offset, device: *device })
+        };
+        let left = matrix(self, a, m, k, transposed(&args[1]))?;
+        let right = matrix(self, b, k, n, transposed(&args[2]))?;
+        let out = matrix(self, c, m, n, false)?;
+        let product = if batched { "bmm" } else { "mm" };
+        let mut sum =
+            self.library_call(product, vec![Val::Tensor(Some(left)), Val::Tensor(Some(right))], at)?;
+        let is = |v: &Val, x: f64| matches!(v, Val::Num(Number::Float(y, _)) if *y == x);
+        if !is(&alpha, 1.0) {
+            sum = self.library_call("mul", vec![sum, alpha], at)?;
+        }
+        if !is(&beta, 0.0) {
+            let old = self.library_call("mul", vec![Val::Tensor(Some(out.clone())), beta], at)?;
+            sum = self.library_call("add", vec![sum, old], at)?;
+        }
+        self.copy_into(&out, &sum, at)
     }
 
     /// The bytes of a host or device range.

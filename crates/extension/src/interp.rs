@@ -53,6 +53,8 @@ pub(crate) enum Place {
 pub(crate) struct Globals {
     pub scope: Rc<Scope>,
     pub statics: BTreeMap<(usize, u32), Var>,
+    /// What host code has written to variables of the device.
+    pub symbols: Vec<crate::device::SymbolWrite>,
     pub ready: bool,
 }
 

@@ -53,6 +53,10 @@ impl Interp<'_, '_> {
         scope: &Rc<Scope>,
         at: u32,
     ) -> R<Val> {
+        // `py::object::cast<T>()`.
+        if let ("cast", Some([Meaning::Type(t)])) = (name, targs.as_deref()) {
+            return self.convert(v, &t.clone(), at);
+        }
         match v {
             Val::Tensor(_) => self.tensor_method(v, name, targs, args, scope, at),
             Val::List(items, ty) => {

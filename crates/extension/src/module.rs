@@ -181,7 +181,7 @@ impl Module {
         let built = Arc::clone(&self.built);
         let mut it = Interp {
             program: &built.program,
-            gpu: Gpu::new(&built.code),
+            gpu: Gpu::new(&built.code, std::mem::take(&mut self.globals.symbols)),
             run,
             library,
             globals: &mut self.globals,
@@ -197,6 +197,7 @@ impl Module {
         };
         let Interp { mut gpu, run, .. } = it;
         gpu.finish(&results, run);
+        self.globals.symbols = gpu.symbols;
         result
     }
 }

@@ -633,7 +633,11 @@ impl<'p, 'a> Parser<'p, 'a> {
             self.known.types.insert(name.to_owned());
             return Ok(Stmt::Using(Arc::from(name), ty));
         }
-        // `using std::min;`
+        // `using at::IntArrayRef;`
+        let last = self.toks[self.i..self.end].iter().take_while(|t| !t.is(";")).last();
+        if let Some(t) = last.filter(|t| t.text.starts_with(|c: char| c.is_ascii_uppercase())) {
+            self.known.types.insert(t.text.to_owned());
+        }
         while self.i < self.end && !self.take(";") {
             self.i += 1;
         }

@@ -671,8 +671,15 @@ impl Interp<'_, '_> {
                 };
                 self.new_tensor(sizes, o, content, at)?
             }
-            ("index", 1) => {
-                return self.unsupported(at, "`index` with slices");
+            ("index", 1) => return self.indexed(t.clone(), &args[0], at),
+            ("index_put_", 2) => {
+                let part = self.indexed(t.clone(), &args[0], at)?;
+                let part = self.tensor(&part, at)?;
+                if !part.storage.same(&t.storage) {
+                    return self.unsupported(at, "`index_put_` with a tensor of indices");
+                }
+                self.copy_into(&part, &args[1], at)?;
+                v.clone()
             }
             ("record_stream" | "backward", _) => Val::Void,
             _ if name.ends_with('_') && !name.starts_with('_') => {
@@ -690,6 +697,53 @@ impl Interp<'_, '_> {
                 self.library_call(name, all, at)?
             }
         })
+    }
+
+    /// `x.index({…})`: integers, slices, `None` and `...` as views; a tensor alone through the library.
+    fn indexed(&mut self, t: Tensor, list: &Val, at: u32) -> R<Val> {
+        let Val::List(items, _) = list else { return self.unsupported(at, "this `index`") };
+        let items = items.borrow().clone();
+        if items.iter().any(|i| matches!(i, Val::Tensor(_))) {
+            if items.len() != 1 {
+                return self.unsupported(at, "`index` with tensors among slices");
+            }
+            return self.library_call("index", vec![Val::Tensor(Some(t)), list.clone()], at);
+        }
+        let scope = Rc::clone(&self.globals.scope);
+        let ellipsis = |i: &Val| match i {
+            Val::Str(s) => &**s == "...",
+            Val::Opaque(n) => &**n == "Ellipsis",
+            _ => false,
+        };
+        let used = items.iter().filter(|i| !ellipsis(i) && !matches!(i, Val::Nothing)).count();
+        let skipped = t.sizes.len().saturating_sub(used);
+        let mut out = Val::Tensor(Some(t));
+        let mut d = 0i64;
+        for i in &items {
+            match i {
+                i if ellipsis(i) => d += i64::try_from(skipped).unwrap_or(0),
+                Val::Nothing => {
+                    out = self.tensor_method(&out, "unsqueeze", None, vec![Val::int(d)], &scope, at)?;
+                    d += 1;
+                }
+                Val::Num(_) => {
+                    out =
+                        self.tensor_method(&out, "select", None, vec![Val::int(d), i.clone()], &scope, at)?;
+                }
+                Val::Opaque(n) if &**n == "Slice" => d += 1,
+                Val::Tuple(parts) => {
+                    let mut args = vec![Val::int(d)];
+                    for (k, p) in parts.borrow().iter().enumerate().skip(1) {
+                        let missing = [0, 0, i64::MAX, 1].get(k).copied().unwrap_or(1);
+                        args.push(if matches!(p, Val::Nothing) { Val::int(missing) } else { p.clone() });
+                    }
+                    out = self.tensor_method(&out, "slice", None, args, &scope, at)?;
+                    d += 1;
+                }
+                other => return self.unsupported(at, format!("`index` with a `{}`", other.ty())),
+            }
+        }
+        Ok(out)
     }
 
     /// A view with other extents; a copy where that cannot be and `copy` allows it.

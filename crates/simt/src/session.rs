@@ -445,6 +445,43 @@ impl Session {
         self.buffer(ptr).map_or(0, Buffer::address)
     }
 
+    /// A `__device__` or `__constant__` variable of the module by its name in the source; `None` where the module has none
+    /// (a compiler drops what no kernel uses). Fixes the layout of an arena.
+    pub fn variable(&mut self, name: &str) -> Option<Ptr> {
+        self.lay_out();
+        let variables = self.loaded.variables.len();
+        let k = self.memory.buffers.iter().take(variables).position(|b| b.name == name)?;
+        self.user.push(u32::try_from(k).ok()?);
+        Some(Ptr(u32::try_from(self.user.len()).ok()?.checked_sub(1)?))
+    }
+
+    /// Writes bytes of a dense buffer from the host, as `cudaMemcpyToSymbol` does.
+    ///
+    /// # Errors
+    /// [`SessionError::Range`] if they are not within the buffer.
+    pub fn write(&mut self, ptr: Ptr, offset_bytes: u64, bytes: &[u8]) -> Result<(), SessionError> {
+        self.lay_out();
+        let len_bytes = bytes.len() as u64;
+        let range = |name: &str, size_bytes| SessionError::Range {
+            name: name.to_owned(),
+            offset_bytes: i64::try_from(offset_bytes).unwrap_or(i64::MAX),
+            len_bytes,
+            size_bytes,
+        };
+        let b = self.buffer(ptr).cloned().ok_or_else(|| range("?", 0))?;
+        let inside = offset_bytes.checked_add(len_bytes).is_some_and(|end| end <= b.size_bytes);
+        if !inside || self.memory.regions[b.region_index()].sparse() {
+            return Err(range(&b.name, b.size_bytes));
+        }
+        let from = offset_bytes as usize;
+        self.memory.buffer_bytes_mut(self.user[ptr.0 as usize])[from..from + bytes.len()]
+            .copy_from_slice(bytes);
+        if let Some(san) = &mut self.san {
+            san.init_mut().set(b.region_index(), b.offset + offset_bytes, len_bytes);
+        }
+        Ok(())
+    }
+
     /// True if every byte of a buffer was initialised or written. Known only while a detector that tracks bytes is
     /// on; true otherwise.
     pub fn written(&self, ptr: Ptr) -> bool {

@@ -1,0 +1,1 @@
+torch::Tensor run(torch::Tensor x) { return x; }
