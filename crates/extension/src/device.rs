@@ -16,6 +16,7 @@ use assay_simt::{
 use assay_tensor::DType;
 
 use crate::error::ExtensionError;
+use crate::prelude::with_prelude;
 use crate::run::Run;
 use crate::tensor::{Contents, Device, Storage};
 
@@ -48,6 +49,7 @@ struct State {
 
 impl Code {
     pub fn new(compiler: Arc<Compiler>, options: Options, text: String) -> Code {
+        // The text is as the file has it, host code blank.
         Code { compiler, options, text, state: Mutex::default() }
     }
 
@@ -75,12 +77,9 @@ impl Code {
     }
 
     fn compile(&self, kernels: &[String]) -> Result<Image, ExtensionError> {
-        let unit = Unit {
-            name: "extension".into(),
-            file: FILE.into(),
-            source: self.text.clone(),
-            kernels: kernels.to_vec(),
-        };
+        let halves = kernels.iter().any(|k| k.contains("c10::"));
+        let source = with_prelude(&self.text, if halves { &["Half"] } else { &[] });
+        let unit = Unit { name: "extension".into(), file: FILE.into(), source, kernels: kernels.to_vec() };
         let rejected = |message: String, line| ExtensionError::Rejected { message, line };
         let answer = self.compiler.compile(&self.options, &[unit]).pop();
         let image = match answer {

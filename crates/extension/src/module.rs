@@ -10,7 +10,6 @@ use assay_nvrtc::Compiler;
 use crate::device::{Code, Gpu};
 use crate::error::ExtensionError;
 use crate::interp::{Globals, Interp, R};
-use crate::prelude::with_prelude;
 use crate::program::{Callee, Program};
 use crate::run::Run;
 use crate::syntax::{Expr, Function, Param, Stmt};
@@ -101,8 +100,7 @@ impl Built {
                 )));
             }
         }
-        let text = with_prelude(&device_source(&cuda));
-        let code = Code::new(Arc::clone(compiler), options(&sources.cuda_flags), text);
+        let code = Code::new(Arc::clone(compiler), options(&sources.cuda_flags), device_source(&cuda));
         if !program.kernels.is_empty() {
             code.image(&program.evident_kernels())?;
         }

@@ -202,8 +202,9 @@ using at::PackedTensorAccessor64; using at::PackedTensorAccessor;
     },
 ];
 
-/// The device text with what it needs before it; every line keeps its number.
-pub(crate) fn with_prelude(device: &str) -> String {
+/// The device text with what it needs before it; every line keeps its number. `more` are names that it is to have
+/// although it mentions them nowhere: those of template arguments.
+pub(crate) fn with_prelude(device: &str, more: &[&str]) -> String {
     let toks = assay_host::lex::lex(device, 0);
     let idents: std::collections::BTreeSet<&str> = toks
         .iter()
@@ -215,6 +216,7 @@ pub(crate) fn with_prelude(device: &str) -> String {
                 .filter(|t| t.kind == assay_host::lex::Kind::Directive && !t.text.contains("include"))
                 .flat_map(|t| t.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')),
         )
+        .chain(more.iter().copied())
         .collect();
     let std_used = toks.windows(2).any(|w| w[0].is("std") && w[1].is("::"));
     // `std::max(…)` and the like: everything of <cmath> and the smaller of <algorithm>.
