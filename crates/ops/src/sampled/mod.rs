@@ -33,6 +33,7 @@ use graph::{From, Graph, TensorId};
 pub use region::{Region, boxes, extents, region_len, whole_region};
 use region::{Window, hull};
 use rules::Work;
+pub use rules::is_pointwise;
 
 /// Inputs that can be read in parts.
 pub trait Source {

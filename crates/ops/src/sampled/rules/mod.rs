@@ -133,6 +133,11 @@ pub(crate) fn rule_of(name: &str) -> &'static Rule {
     RULES.iter().copied().flatten().find(|r| r.names.contains(&name)).unwrap_or(&UNKNOWN)
 }
 
+/// Does every element of the operator's result depend on the elements at the same place alone?
+pub fn is_pointwise(name: &str) -> bool {
+    pointwise::NAMES.contains(&name)
+}
+
 /// A shape in the crate's own sizes.
 pub(crate) fn sizes(shape: &[u64]) -> Vec<usize> {
     shape.iter().map(|&d| d as usize).collect()
