@@ -175,7 +175,9 @@ fn status(m: &MutantRecord, verdicts: Option<&Verdicts>) -> (&'static str, Strin
         return ("Timeout", because("a budget ran out"));
     }
     if unsupported {
-        return ("RuntimeError", because("the device does not support it"));
+        let lost = quarantined && m.reason.starts_with("compiler: ");
+        let what = if lost { "neither compiled nor refused" } else { "the device does not support it" };
+        return ("RuntimeError", because(what));
     }
     if v.decided_by.is_empty() {
         return ("NoCoverage", "no protocol came to a verdict".to_owned());

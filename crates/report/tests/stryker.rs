@@ -158,6 +158,13 @@ fn statuses_follow_the_order_of_the_table() {
         ("quarantined", "exhausted on `official#0`: x", Some(none.clone()), "Timeout", "official#0"),
         ("quarantined", "unsupported on `official#0`: x", Some(none.clone()), "RuntimeError", "support"),
         (
+            "quarantined",
+            "compiler: ended by signal 6",
+            Some(none.clone()),
+            "RuntimeError",
+            "neither compiled",
+        ),
+        (
             "distinct",
             "",
             Some(assay_report::Verdicts { exhausted: true, unsupported: true, ..plain.clone() }),

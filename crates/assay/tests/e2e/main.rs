@@ -15,6 +15,7 @@ mod kernel_sweeps;
 mod ladder;
 mod lists;
 mod pages;
+mod quarantine;
 mod runs;
 mod suites;
 mod support;
