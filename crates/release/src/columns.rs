@@ -3,17 +3,46 @@
 
 use crate::table::{Column, Holds, Schema};
 
+/// What a threshold is.
+macro_rules! threshold {
+    () => {
+        "the smallest t at which atol = rtol = t accepts: max |out - ref| / (1 + |ref|) over the elements of every output, without unit; infinite where none does or there was no output."
+    };
+}
+const IN_FLOAT64: &str = "The same against the float64 reference.";
+
+// Columns that several tables have.
+const PROBLEM: Column = Column {
+    name: "problem",
+    holds: Holds::Text,
+    optional: false,
+    what: "Level and number of the problem, `1/23`.",
+};
+const MUTANT: Column =
+    Column { name: "mutant", holds: Holds::Text, optional: false, what: "The mutant's id." };
+const RECIPE: Column =
+    Column { name: "recipe", holds: Holds::Text, optional: false, what: "The input's recipe." };
+const SEED: Column = Column {
+    name: "seed",
+    holds: Holds::Count,
+    optional: false,
+    what: "Seed of schedule and fill, beside the run's own.",
+};
+const THRESHOLD_OFFICIAL: Column = Column {
+    name: "threshold_official",
+    holds: Holds::Float,
+    optional: false,
+    what: concat!("Against the float32 reference: ", threshold!()),
+};
+const THRESHOLD_TRUTH: Column =
+    Column { name: "threshold_truth", holds: Holds::Float, optional: false, what: IN_FLOAT64 };
+
 /// One mutant as it was generated, whatever became of it.
 pub static MUTANTS: Schema = Schema {
     file: "mutants.parquet",
     row: "One mutant as it was generated, whatever became of it.",
     columns: &[
-        Column {
-            name: "problem",
-            holds: Holds::Text,
-            optional: false,
-            what: "Level and number of the problem, `1/23`.",
-        },
+        PROBLEM,
         Column {
             name: "mutant",
             holds: Holds::Text,
@@ -116,14 +145,9 @@ pub static MUTANTS: Schema = Schema {
             name: "witness_threshold_official",
             holds: Holds::Float,
             optional: true,
-            what: "Against the float32 reference on it: the smallest t at which atol = rtol = t accepts: max |out - ref| / (1 + |ref|) over the elements of every output, without unit; infinite where none does or there was no output.",
+            what: concat!("Against the float32 reference on it: ", threshold!()),
         },
-        Column {
-            name: "witness_threshold_truth",
-            holds: Holds::Float,
-            optional: true,
-            what: "The same against the float64 reference.",
-        },
+        Column { name: "witness_threshold_truth", holds: Holds::Float, optional: true, what: IN_FLOAT64 },
         Column {
             name: "witness_inputs",
             holds: Holds::Count,
@@ -137,12 +161,7 @@ pub static INPUTS: Schema = Schema {
     file: "inputs.parquet",
     row: "One input of a problem's kill matrix.",
     columns: &[
-        Column {
-            name: "problem",
-            holds: Holds::Text,
-            optional: false,
-            what: "Level and number of the problem, `1/23`.",
-        },
+        PROBLEM,
         Column {
             name: "recipe",
             holds: Holds::Text,
@@ -199,32 +218,17 @@ pub static KILL_MATRIX: Schema = Schema {
     file: "kill-matrix.parquet",
     row: "One mutant on one input: a cell of the kill matrix.",
     columns: &[
-        Column {
-            name: "problem",
-            holds: Holds::Text,
-            optional: false,
-            what: "Level and number of the problem, `1/23`.",
-        },
-        Column { name: "mutant", holds: Holds::Text, optional: false, what: "The mutant's id." },
-        Column { name: "recipe", holds: Holds::Text, optional: false, what: "The input's recipe." },
+        PROBLEM,
+        MUTANT,
+        RECIPE,
         Column {
             name: "end",
             holds: Holds::Text,
             optional: false,
             what: "How it ended under `hardware`: `pass` or `mismatch` (at 1e-2 against float32), `non_finite` (where the reference differs), `fault` (no output), `exhausted` (its budget) or `unsupported`. The last two are neither kill nor pass.",
         },
-        Column {
-            name: "threshold_official",
-            holds: Holds::Float,
-            optional: false,
-            what: "Against the float32 reference: the smallest t at which atol = rtol = t accepts: max |out - ref| / (1 + |ref|) over the elements of every output, without unit; infinite where none does or there was no output.",
-        },
-        Column {
-            name: "threshold_truth",
-            holds: Holds::Float,
-            optional: false,
-            what: "The same against the float64 reference.",
-        },
+        THRESHOLD_OFFICIAL,
+        THRESHOLD_TRUTH,
         Column { name: "valid", holds: Holds::Bool, optional: false, what: "Is the input valid at 1e-2?" },
         Column {
             name: "killed",
@@ -281,13 +285,8 @@ pub static VERDICTS: Schema = Schema {
     file: "verdicts.parquet",
     row: "One protocol on one distinct mutant of a problem that counts.",
     columns: &[
-        Column {
-            name: "problem",
-            holds: Holds::Text,
-            optional: false,
-            what: "Level and number of the problem, `1/23`.",
-        },
-        Column { name: "mutant", holds: Holds::Text, optional: false, what: "The mutant's id." },
+        PROBLEM,
+        MUTANT,
         Column { name: "protocol", holds: Holds::Text, optional: false, what: "The protocol." },
         Column {
             name: "verdict",
@@ -308,13 +307,8 @@ pub static CONTROLS: Schema = Schema {
     file: "controls.parquet",
     row: "One correct implementation that the validity gate did not use, on one input.",
     columns: &[
-        Column {
-            name: "problem",
-            holds: Holds::Text,
-            optional: false,
-            what: "Level and number of the problem, `1/23`.",
-        },
-        Column { name: "recipe", holds: Holds::Text, optional: false, what: "The input's recipe." },
+        PROBLEM,
+        RECIPE,
         Column {
             name: "control",
             holds: Holds::Text,
@@ -327,12 +321,7 @@ pub static CONTROLS: Schema = Schema {
             optional: false,
             what: "How it ended, at 1e-2 against float32.",
         },
-        Column {
-            name: "threshold_official",
-            holds: Holds::Float,
-            optional: false,
-            what: "Against the float32 reference: the smallest t at which atol = rtol = t accepts: max |out - ref| / (1 + |ref|) over the elements of every output, without unit; infinite where none does or there was no output.",
-        },
+        THRESHOLD_OFFICIAL,
         Column {
             name: "rejected",
             holds: Holds::Bool,
@@ -346,44 +335,24 @@ pub static EVALUATIONS: Schema = Schema {
     file: "evaluations.parquet",
     row: "One run of a mutant, or of the original (`baseline`), on one input.",
     columns: &[
-        Column {
-            name: "problem",
-            holds: Holds::Text,
-            optional: false,
-            what: "Level and number of the problem, `1/23`.",
-        },
+        PROBLEM,
         Column {
             name: "mutant",
             holds: Holds::Text,
             optional: false,
             what: "The mutant's id, or `baseline`.",
         },
-        Column { name: "recipe", holds: Holds::Text, optional: false, what: "The input's recipe." },
+        RECIPE,
         Column {
             name: "schedule",
             holds: Holds::Text,
             optional: false,
             what: "`hardware` (round-robin with jitter) or `run-ahead` (one warp runs until it blocks), both in the arena memory of a GPU; `races` (the same with the race detector); `sanitize` (strict memory, every detector).",
         },
-        Column {
-            name: "seed",
-            holds: Holds::Count,
-            optional: false,
-            what: "Seed of schedule and fill, beside the run's own.",
-        },
+        SEED,
         Column { name: "end", holds: Holds::Text, optional: false, what: "As in kill-matrix.parquet." },
-        Column {
-            name: "threshold_official",
-            holds: Holds::Float,
-            optional: false,
-            what: "Against the float32 reference: the smallest t at which atol = rtol = t accepts: max |out - ref| / (1 + |ref|) over the elements of every output, without unit; infinite where none does or there was no output.",
-        },
-        Column {
-            name: "threshold_truth",
-            holds: Holds::Float,
-            optional: false,
-            what: "The same against the float64 reference.",
-        },
+        THRESHOLD_OFFICIAL,
+        THRESHOLD_TRUTH,
         Column {
             name: "max_abs",
             holds: Holds::Float,
@@ -427,12 +396,7 @@ pub static CHECKS: Schema = Schema {
     file: "checks.parquet",
     row: "One run of an external checker.",
     columns: &[
-        Column {
-            name: "problem",
-            holds: Holds::Text,
-            optional: false,
-            what: "Level and number of the problem, `1/23`.",
-        },
+        PROBLEM,
         Column { name: "checker", holds: Holds::Text, optional: false, what: "The checker's protocol." },
         Column {
             name: "subject",
@@ -440,13 +404,8 @@ pub static CHECKS: Schema = Schema {
             optional: false,
             what: "The mutant's id, or the name of a correct implementation.",
         },
-        Column { name: "recipe", holds: Holds::Text, optional: false, what: "The input's recipe." },
-        Column {
-            name: "seed",
-            holds: Holds::Count,
-            optional: false,
-            what: "Seed of schedule and fill, beside the run's own.",
-        },
+        RECIPE,
+        SEED,
         Column {
             name: "verdict",
             holds: Holds::Text,
