@@ -141,6 +141,8 @@ def test_problems_are_those_that_fit():
     assert "1/23" in [p.key for p in softmax]
     assert all(p.level == 1 and "softmax" in p.document["operators"] for p in softmax)
     assert [p.key for p in assay.problems(only=["level1/19_*"])] == ["1/19"]
+    with pytest.raises(assay.AssayError, match="near it is `softmax`"):
+        assay.problems(operators=["sofmtax"])
 
 
 def test_the_doctor_finds_every_detector_at_work():

@@ -37,6 +37,7 @@ pub mod array;
 pub mod error;
 pub mod kernels;
 pub mod lang;
+pub mod near;
 pub mod op;
 pub mod ops;
 pub mod order;

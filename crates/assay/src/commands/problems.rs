@@ -1,6 +1,6 @@
 //! `assay problems`: what there is, filtered; with `--verify` the gate, with `--ceilings` how large inputs may be.
 
-use assay_problems::{Dim, Extents, Problem, Reach, Recipe, Trivial, spread};
+use assay_problems::{Dim, Extents, Problem, Reach, Recipe, Trivial, known_names, spread};
 use serde_json::{Value, json};
 
 use crate::cli::{Common, ProblemsArgs, YesNo};
@@ -14,9 +14,10 @@ const WITH_NOTES: usize = 5;
 /// Runs the command.
 ///
 /// # Errors
-/// Bad input: a pattern that matches nothing, a folder with a fault, a gate over no problem.
+/// Bad input: a pattern that matches nothing, a name that no problem has, a folder with a fault, a gate over no problem.
 pub fn problems(common: &Common, args: &ProblemsArgs) -> Result<Exit, Failure> {
     let mut all = list::find_problems(&args.problems)?;
+    known_names(&all, &args.operators, &args.techniques).map_err(Failure::bad_input)?;
     all.retain(|p| fits(p, args));
     if let Some(count) = args.sample {
         all = spread(all, usize::try_from(count).unwrap_or(usize::MAX));

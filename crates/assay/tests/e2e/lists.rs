@@ -161,8 +161,18 @@ fn filters_leave_the_problems_that_fit_them_all() {
         assert!(!want.is_empty() && want.len() < all.len(), "{filters:?}");
         assert_eq!(got.iter().collect::<Vec<_>>(), want, "{filters:?}");
     }
-    assert_eq!(list(&["problems", "--json", "--operator", "soft"]), Vec::<Value>::new(), "a whole name");
-    assay(&["problems", "--verify", "--operator", "soft"]).exits(2).says(&["nothing to verify"]);
+    // Names that exist but fit nothing together leave nothing.
+    let none = ["--level", "1", "--operator", "softmax", "--operator", "conv3d"];
+    assert_eq!(list(&[&["problems", "--json"], &none[..]].concat()), Vec::<Value>::new());
+    assay(&[&["problems", "--verify"], &none[..]].concat()).exits(2).says(&["nothing to verify"]);
+    // Names that stand for nothing do not; an operator has its whole name.
+    let near = ["no problem's reference calls `soft`", "`softmax`", "`softplus`"];
+    assert_eq!(assay(&["problems", "--operator", "soft"]).exits(2).says(&near).stdout, "");
+    assay(&["problems", "--operator", "sofmtax", "--json"]).exits(2).says(&["near it is `softmax`"]);
+    assay(&["problems", "--operator", "nosuch"]).exits(2).says(&["`nosuch`", "`assay problems --json`"]);
+    assay(&["problems", "--technique", "nosuch"]).exits(2).says(&["no substrate", "`nosuch`"]);
+    // An operator of the reference language that no problem calls is no mistake.
+    assert_eq!(list(&["problems", "--json", "--operator", "floor_divide"]), Vec::<Value>::new());
     assay(&["problems", "--refereeable", "maybe"]).exits(2).says(&["yes", "no"]);
 }
 

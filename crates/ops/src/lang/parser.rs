@@ -3,6 +3,7 @@
 use super::lexer::{At, Token, tokens};
 use crate::array::Scalar;
 use crate::error::ProgramError;
+use crate::near::{distance, reach};
 use crate::op::{Form, Op};
 use crate::ops;
 
@@ -507,30 +508,9 @@ fn form(e: &Expr) -> Form<'_> {
 
 /// `; did you mean ...` with the nearest known name, where one is near.
 fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let limit = name.chars().count().div_ceil(3).max(1);
     known
         .map(|k| (distance(name, k), k))
-        .filter(|&(d, _)| d <= limit)
+        .filter(|&(d, _)| d <= reach(name))
         .min()
         .map_or(String::new(), |(_, k)| format!("; did you mean `{k}`?"))
-}
-
-/// Optimal string alignment distance: edits and swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let differs = usize::from(a[i - 1] != b[j - 1]);
-            let mut d = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + differs);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                d = d.min(before[j - 2] + 1);
-            }
-            row.push(d);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
