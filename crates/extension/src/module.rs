@@ -12,7 +12,7 @@ use crate::error::ExtensionError;
 use crate::interp::{Globals, Interp, R};
 use crate::program::{Callee, Program};
 use crate::run::Run;
-use crate::syntax::{Expr, Function, Param, Stmt};
+use crate::syntax::{Base, Expr, Function, Param, Stmt, Suffix, Type};
 use crate::tensor::Storage;
 use crate::value::{Ty, Val, Var};
 use crate::{Library, Sources, Value};
@@ -98,6 +98,13 @@ impl Built {
                 return Err(rejected(format!(
                     "`{name}` is declared but defined nowhere (an undefined symbol)"
                 )));
+            }
+            if let Some(other) = unlinked(&program, name) {
+                let message = format!(
+                    "`{}` is declared so in the C++ sources and defined otherwise (an undefined symbol)",
+                    signature(&other)
+                );
+                return Err(rejected(message));
             }
         }
         let code = Code::new(Arc::clone(compiler), options(&sources.cuda_flags), device_source(&cuda));
@@ -198,6 +205,70 @@ impl Module {
         self.globals.symbols = gpu.symbols;
         result
     }
+}
+
+/// The prototype of the C++ text that no definition has the signature of, where that is certain.
+fn unlinked(program: &Program, name: &str) -> Option<Arc<Function>> {
+    let all: Vec<&Arc<Function>> = program.functions_named(name).flatten().collect();
+    let certain = |f: &Function| !f.linkage_c && f.params.iter().all(|p| plain(&p.ty));
+    // Only where everything is of types that have one name.
+    if !all.iter().all(|f| certain(f)) || all.iter().any(|f| f.source == 0 && f.body.is_some()) {
+        return None;
+    }
+    let definitions: Vec<String> = all.iter().filter(|f| f.body.is_some()).map(|f| signature(f)).collect();
+    all.iter()
+        .find(|f| f.body.is_none() && f.source == 0 && !definitions.contains(&signature(f)))
+        .map(|f| Arc::clone(f))
+}
+
+/// A type without aliases: what it is called is what it is.
+fn plain(ty: &Type) -> bool {
+    const NAMES: [&str; 12] = [
+        "Tensor",
+        "float",
+        "double",
+        "int",
+        "bool",
+        "int64_t",
+        "int32_t",
+        "long",
+        "long long",
+        "size_t",
+        "string",
+        "unsigned int",
+    ];
+    matches!(&ty.base, Base::Name(n) if n.args().is_none() && NAMES.contains(&n.last()))
+}
+
+/// Name and parameter types as a linker tells them apart.
+fn signature(f: &Function) -> String {
+    let params: Vec<String> = f
+        .params
+        .iter()
+        .map(|p| {
+            let name = match &p.ty.base {
+                Base::Name(n) => match n.last() {
+                    // `long` is `int64_t` here; `long long` is not, but the parser has one spelling for both.
+                    "long" | "long long" => "int64_t",
+                    "int32_t" => "int",
+                    other => other,
+                },
+                Base::Auto | Base::Decltype(_) | Base::Function => "?",
+            };
+            let suffixes: String =
+                p.ty.suffixes
+                    .iter()
+                    .map(|s| match s {
+                        Suffix::Pointer => '*',
+                        Suffix::Reference => '&',
+                    })
+                    .collect();
+            // `const` of a copy is no part of a signature.
+            let is_const = p.ty.is_const && !suffixes.is_empty();
+            format!("{}{name}{suffixes}", if is_const { "const " } else { "" })
+        })
+        .collect();
+    format!("{}({})", f.name, params.join(", "))
 }
 
 fn storages(v: &Value) -> Vec<Storage> {

@@ -31,6 +31,8 @@ pub(crate) struct Known {
     pub types: BTreeSet<String>,
     /// Function templates and kernels that are templates.
     pub templates: BTreeSet<String>,
+    /// See [`c_blocks`].
+    pub c_blocks: Vec<Range<usize>>,
 }
 
 /// A reader of one token range.
@@ -919,7 +921,21 @@ pub(crate) fn function(
         body,
         at: toks[name_at].at,
         source,
+        linkage_c: known.c_blocks.iter().any(|b| b.contains(&item.range.start)),
     })
+}
+
+/// The token ranges of `extern "C"` blocks and declarations.
+pub(crate) fn c_blocks(toks: &[Tok<'_>], pairs: &[usize]) -> Vec<Range<usize>> {
+    let c = |k: usize| toks[k].is("extern") && toks.get(k + 1).is_some_and(|t| t.kind == Kind::Str);
+    let block = |k: usize| {
+        let brace = k + 2;
+        match toks.get(brace) {
+            Some(t) if t.is("{") => k..pairs[brace].max(brace),
+            _ => k..k + 3,
+        }
+    };
+    (0..toks.len()).filter(|k| c(*k)).map(block).collect()
 }
 
 /// Joins `unsigned long int` and its permutations to one spelling.

@@ -12,7 +12,7 @@ use assay_host::lex::{Kind, Tok, lex};
 use assay_host::preprocess::preprocess;
 
 use crate::error::ExtensionError;
-use crate::parse::{Known, Parser, function};
+use crate::parse::{Known, Parser, c_blocks, function};
 use crate::syntax::{Expr, Function, Lambda, Node, Param, Record, Stmt, TemplateArg, TemplateParam};
 
 /// A `__global__` function.
@@ -103,7 +103,7 @@ impl Program {
         // Host-only expansions of device macros do not matter: the items are split from what the host sees.
         let items = split(&toks, &DeviceMacros::default());
         let pairs = pairs(&toks);
-        let mut known = Known::default();
+        let mut known = Known { c_blocks: c_blocks(&toks, &pairs), ..Known::default() };
         self.scan(&toks, &items, &mut known);
         for item in &items {
             self.item(&toks, &pairs, item, source, &mut known)?;

@@ -263,4 +263,6 @@ pub(crate) struct Function {
     pub at: u32,
     /// Which text it stands in.
     pub source: usize,
+    /// `extern "C"`: its parameters are no part of its symbol.
+    pub linkage_c: bool,
 }

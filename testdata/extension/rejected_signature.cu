@@ -1,0 +1,1 @@
+torch::Tensor run(const torch::Tensor& x, float by) { return x; }
