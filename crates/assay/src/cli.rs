@@ -417,11 +417,13 @@ pub struct CompileArgs {
 /// `assay check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// A CUDA file with kernels and a host function `launch`, or a folder of them
+    /// A CUDA file with kernels and a host function `launch`, a Python file with `ModelNew` and inline CUDA, or a folder of
+    /// either
     #[arg(value_name = "FILE.(cu|py)|DIR")]
     pub path: PathBuf,
-    /// The problem: level and id such as `1/23`, a name such as `level1/23_softmax`, or a folder
-    #[arg(long, value_name = "P", required_unless_present = "sanitize_only")]
+    /// The problem: level and id such as `1/23`, a name such as `level1/23_softmax`, or a folder; for Python also a file
+    /// with `Model`, `get_inputs` and `get_init_inputs`. A folder of Python files may do without: see --list
+    #[arg(long, value_name = "P")]
     pub problem: Option<String>,
     /// A suite to ask in place of the one that ships: `suite.toml` of `assay suite --out`, a file as in a run's `suites/`,
     /// or a built-in protocol
@@ -445,15 +447,59 @@ pub struct CheckArgs {
     /// With --sanitize-only: `hardware` or `run-ahead`
     #[arg(long, value_name = "NAME", value_enum, default_value_t = ScheduleArg::Hardware, requires = "sanitize_only")]
     pub schedule: ScheduleArg,
-    /// A checkout of KernelBench
+    /// A checkout of KernelBench whose problem files Python submissions are judged by, or a folder of `lL_pI.py` files;
+    /// without one, problems of the catalogue that have no parameters
     #[arg(long, value_name = "DIR")]
     pub kernelbench: Option<PathBuf>,
-    /// The Python that runs submissions
+    /// The Python that runs submissions; it has PyTorch [default: python3]
     #[arg(long, value_name = "P")]
     pub python: Option<PathBuf>,
+    /// What Python submissions and their references compute in
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = PrecisionArg::Fp32)]
+    pub precision: PrecisionArg,
+    /// For a folder of Python files: a JSON object from file name to problem. Names such as
+    /// `level_1_problem_23_sample_0_kernel.py` say it themselves
+    #[arg(long, value_name = "FILE", conflicts_with = "problem")]
+    pub list: Option<PathBuf>,
+    /// Seconds that one Python submission may take in all
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// Seconds of these for which a Python submission is run at the official extents; longer where something failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0, value_parser = seconds)]
+    pub official_seconds: f64,
     /// How files are compiled.
     #[command(flatten)]
     pub compile: CompileArgs,
+}
+
+/// Seconds as a number that is not negative.
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|s| s.is_finite() && *s >= 0.0)
+        .ok_or_else(|| format!("`{text}` is no number of seconds"))
+}
+
+/// `--precision`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrecisionArg {
+    /// float32.
+    Fp32,
+    /// float16.
+    Fp16,
+    /// bfloat16.
+    Bf16,
+}
+
+impl PrecisionArg {
+    /// As the workers call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PrecisionArg::Fp32 => "fp32",
+            PrecisionArg::Fp16 => "fp16",
+            PrecisionArg::Bf16 => "bf16",
+        }
+    }
 }
 
 /// `--scope`.

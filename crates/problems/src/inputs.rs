@@ -66,6 +66,16 @@ impl Maker {
 }
 
 impl InputValues {
+    /// The values that a recipe's kind gives tensor `number` of some inputs, without a problem: nothing of it is
+    /// initialised, so that `official` means uniform in [0, 1).
+    pub fn of_kind(recipe: &Recipe, number: u64, dtype: DType, shape: &[u64]) -> InputValues {
+        let init = Made { values: Values::Uniform(0.0, 1.0), factor: false, softmax: false };
+        let main = Stream::new(recipe.seed, number.wrapping_mul(2));
+        let extra = Stream::new(recipe.seed, number.wrapping_mul(2).wrapping_add(1));
+        let maker = Maker::Recipe(Source::new(recipe.kind, recipe, init, shape, main, extra));
+        InputValues { dtype, shape: shape.to_vec(), maker, structure: None }
+    }
+
     /// Writes elements `first`, `first + 1`, … into `out`, which holds a whole number of them, little-endian.
     pub fn fill(&self, first: u64, out: &mut [u8]) {
         let size = usize::try_from(self.dtype.size_bytes()).unwrap_or(1);

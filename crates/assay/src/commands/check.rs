@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::argspec::{ArgKind, ArgSpec};
 use crate::cli::{CheckArgs, Common, ScheduleArg, ScopeArg};
-use crate::commands::{audit, list, run, tools};
+use crate::commands::{audit, list, run, submission, tools};
 use crate::diagnostic::Source;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -34,50 +34,35 @@ const SHOWN: usize = 12;
 
 /// The suite where none is named: what set cover selects of a whole audit to kill every witnessed fault, and the
 /// targeted inputs, which also see what that audit did not plant.
-const DEFAULT_SUITE: &str = "strongest";
+pub(super) const DEFAULT_SUITE: &str = "strongest";
 /// What it adds the shipped inputs to, and what there is for a problem that is not of the catalogue.
 const TARGETED: &str = "targeted-all";
 /// The shipped suite, as `assay suite RUN --budget 8 --out DIR` wrote it from `assay audit --all`.
-const SHIPPED: &str = include_str!("../../../../suites/strongest.toml");
+pub(super) const SHIPPED: &str = include_str!("../../../../suites/strongest.toml");
 
 /// Runs the command.
 ///
 /// # Errors
 /// Bad input (paths, problem, suite, recipes, `--arg`), what this version lacks, an unwritable `--jsonl`.
 pub fn check(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
-    if args.kernelbench.is_some() || args.python.is_some() {
-        return Err(Failure::unsupported(
-            "`--kernelbench` and `--python` (Python submissions and problem files) are not part of this version; \
-             a `.cu` file with kernels and `launch` can be checked against `assay problems`",
-        ));
-    }
     let meta = fs::metadata(&args.path)
         .map_err(|e| Failure::bad_input(format!("cannot read `{}`: {e}", args.path.display())))?;
     if meta.is_dir() {
         if args.sanitize_only {
             return Err(Failure::bad_input("--sanitize-only takes one `.cu` file, not a folder"));
         }
-        return folder(common, args);
+        return if files(&args.path, "cu")?.is_empty() {
+            submission::folder(common, args)
+        } else {
+            folder(common, args)
+        };
     }
     match args.path.extension().and_then(|e| e.to_str()) {
-        Some("py") => python(common, args),
+        Some("py") => submission::one(common, args),
         Some("cu" | "cuh") if args.sanitize_only => sanitize(common, args),
         Some("cu" | "cuh") => one(common, args),
         _ => Err(Failure::bad_input(format!("`{}` is no `.cu` file", args.path.display()))),
     }
-}
-
-/// A Python submission: the answer that this version has.
-fn python(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
-    let reason = "Python submissions (inline CUDA, `ModelNew`) are not part of this version; a `.cu` file with its \
-                  kernels and a host function `launch` is";
-    let check = Check::early(Verdict::Unsupported, reason, DEFAULT_SUITE);
-    let document = document(&args.path, args.problem.as_deref(), &check)?;
-    append(args, std::slice::from_ref(&document))?;
-    if common.json {
-        output::json(&document)?;
-    }
-    Err(Failure::unsupported(format!("`{}`: {reason}", args.path.display())))
 }
 
 /// The problem, the suite and the inputs that the command line names.
@@ -165,7 +150,7 @@ fn config<'a>(
     }
 }
 
-fn scope(args: &CheckArgs) -> GoalScope {
+pub(super) fn scope(args: &CheckArgs) -> GoalScope {
     match args.scope {
         ScopeArg::Official => GoalScope::Official,
         ScopeArg::General => GoalScope::General,
@@ -173,7 +158,7 @@ fn scope(args: &CheckArgs) -> GoalScope {
 }
 
 /// The command line that judges `path` again, to which `--input` may be added.
-fn command(common: &Common, args: &CheckArgs, path: &Path) -> String {
+pub(super) fn command(common: &Common, args: &CheckArgs, path: &Path) -> String {
     let mut words = vec!["assay check".to_owned(), text::shell(&path.display().to_string())];
     let mut put = |flag: &str, value: &str| {
         words.push(flag.to_owned());
@@ -206,7 +191,7 @@ fn command(common: &Common, args: &CheckArgs, path: &Path) -> String {
     words.join(" ")
 }
 
-fn exit(check: &Check, scope: GoalScope) -> Exit {
+pub(super) fn exit(check: &Check, scope: GoalScope) -> Exit {
     match (check.verdict, check.succeeds(scope)) {
         (Verdict::Unsupported, _) => Exit::Unsupported,
         (Verdict::Exhausted, _) => Exit::Exhausted,
@@ -215,12 +200,16 @@ fn exit(check: &Check, scope: GoalScope) -> Exit {
     }
 }
 
-fn file_name(path: &Path) -> String {
+pub(super) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "kernel.cu".into(), |n| n.to_string_lossy().into_owned())
 }
 
 /// The JSON of a file.
-fn document(path: &Path, problem: Option<&str>, check: &impl serde::Serialize) -> Result<Value, Failure> {
+pub(super) fn document(
+    path: &Path,
+    problem: Option<&str>,
+    check: &impl serde::Serialize,
+) -> Result<Value, Failure> {
     let mut map = Map::new();
     map.insert("file".into(), json!(path.display().to_string()));
     map.insert("problem".into(), json!(problem));
@@ -231,7 +220,7 @@ fn document(path: &Path, problem: Option<&str>, check: &impl serde::Serialize) -
 }
 
 /// Appends lines to `--jsonl`.
-fn append(args: &CheckArgs, documents: &[Value]) -> Result<(), Failure> {
+pub(super) fn append(args: &CheckArgs, documents: &[Value]) -> Result<(), Failure> {
     let Some(path) = &args.jsonl else { return Ok(()) };
     let mut lines = String::new();
     for d in documents {
@@ -271,8 +260,8 @@ fn one(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     Ok(exit(&check, scope(args)))
 }
 
-/// The `.cu` files at or below a folder, in order of their paths.
-fn files(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+/// The files with that ending at or below a folder, in order of their paths.
+pub(super) fn files(dir: &Path, ending: &str) -> Result<Vec<PathBuf>, Failure> {
     let mut out = Vec::new();
     let mut work = vec![(dir.to_owned(), 0)];
     while let Some((d, depth)) = work.pop() {
@@ -284,12 +273,12 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
             // Links to folders may go round in circles.
             if kind.is_dir() && depth < MAX_DEPTH {
                 work.push((path, depth + 1));
-            } else if path.extension().is_some_and(|e| e == "cu") && !path.is_dir() {
+            } else if path.extension().is_some_and(|e| e == ending) && !path.is_dir() {
                 out.push(path);
             }
             if out.len() > MOST_FILES {
                 return Err(Failure::bad_input(format!(
-                    "more than {MOST_FILES} `.cu` files in `{}`",
+                    "more than {MOST_FILES} `.{ending}` files in `{}`",
                     dir.display()
                 )));
             }
@@ -301,7 +290,7 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn folder(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     let asked = asked(args)?;
-    let files = files(&args.path)?;
+    let files = files(&args.path, "cu")?;
     if files.is_empty() {
         return Err(Failure::bad_input(format!("no `.cu` file in `{}`", args.path.display())));
     }
@@ -397,7 +386,7 @@ fn place(w: &WrongElement) -> String {
 }
 
 /// The page for people.
-fn page(args: &CheckArgs, problem: &str, source: &str, check: &Check, width: usize) -> String {
+pub(super) fn page(args: &CheckArgs, problem: &str, source: &str, check: &Check, width: usize) -> String {
     let mut s = text::wrap(
         &format!("{}: {} ({problem})", check.verdict.name(), args.path.display()),
         width,
@@ -417,7 +406,11 @@ fn page(args: &CheckArgs, problem: &str, source: &str, check: &Check, width: usi
     };
     let o = &check.official;
     if let Some(threshold) = o.threshold {
-        let extents = if o.extents == Reached::Official { "official extents" } else { "desk extents" };
+        let extents = match o.extents {
+            Reached::Official => "official extents",
+            Reached::Sampled => "official extents, some of the seeds",
+            Reached::Desk => "desk extents",
+        };
         let verb = match o.passes_there {
             Some(true) => format!("passes at {extents}"),
             Some(false) => format!("fails at {extents}"),

@@ -27,6 +27,8 @@ mod report;
 mod run;
 #[cfg(feature = "device")]
 mod sparse;
+#[cfg(feature = "device")]
+mod submission;
 mod sweep;
 #[cfg(feature = "device")]
 mod sweep_kernel;

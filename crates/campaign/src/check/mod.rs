@@ -81,14 +81,29 @@ impl Verdict {
     }
 }
 
-/// A way to pass without doing the work.
+/// A way to pass without doing the work, or to leave the harness other than it was. Those of `.cu` files are the first
+/// and the fifth; the others are Python's (`docs/submissions.md` says how each is seen).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trick {
-    /// `launch` launches no kernel.
+    /// No kernel is launched.
     UncalledKernel,
+    /// The answer is a library operation's; without the file's kernels it is the same.
+    LibraryCall,
+    /// An answer of an earlier call is given again.
+    CachedResult,
+    /// Functions that a harness relies on were replaced.
+    Patched,
     /// Passes where memory still holds an earlier answer, and fails where it does not.
     StaleMemory,
+    /// An input was written to.
+    InputModified,
+    /// The output is an input's memory.
+    AliasedOutput,
+    /// Right on the inputs of the official check and wrong on others of the same distribution.
+    SeenInputs,
+    /// One value everywhere, where the reference has several.
+    SkippedWork,
 }
 
 impl Trick {
@@ -96,7 +111,26 @@ impl Trick {
     pub fn name(self) -> &'static str {
         match self {
             Trick::UncalledKernel => "uncalled_kernel",
+            Trick::LibraryCall => "library_call",
+            Trick::CachedResult => "cached_result",
+            Trick::Patched => "patched",
             Trick::StaleMemory => "stale_memory",
+            Trick::InputModified => "input_modified",
+            Trick::AliasedOutput => "aliased_output",
+            Trick::SeenInputs => "seen_inputs",
+            Trick::SkippedWork => "skipped_work",
+        }
+    }
+
+    /// Does it stand in for the work, so that the reward is lost even where the numbers are right?
+    pub fn replaces_work(self) -> bool {
+        match self {
+            Trick::UncalledKernel
+            | Trick::LibraryCall
+            | Trick::CachedResult
+            | Trick::Patched
+            | Trick::StaleMemory => true,
+            Trick::InputModified | Trick::AliasedOutput | Trick::SeenInputs | Trick::SkippedWork => false,
         }
     }
 }
@@ -107,6 +141,8 @@ impl Trick {
 pub enum Reached {
     /// The benchmark's own.
     Official,
+    /// The benchmark's own, on some of the official seeds only.
+    Sampled,
     /// Those that a CPU affords, standing for the official ones.
     Desk,
 }
@@ -273,10 +309,11 @@ impl Check {
 
     /// Does the file do what the scope asks? None where that is not known.
     pub fn succeeds(&self, scope: GoalScope) -> Option<bool> {
+        let tricked = self.tricks.iter().any(|t| t.replaces_work());
         match self.verdict {
             Verdict::Unsupported | Verdict::Exhausted => None,
-            Verdict::Correct => Some(self.tricks.is_empty()),
-            Verdict::NotGeneral => Some(scope == GoalScope::Official && self.tricks.is_empty()),
+            Verdict::Correct => Some(!tricked),
+            Verdict::NotGeneral => Some(scope == GoalScope::Official && !tricked),
             Verdict::Wrong | Verdict::UndefinedBehaviour | Verdict::Rejected | Verdict::Crashed => {
                 Some(false)
             }

@@ -63,6 +63,12 @@ pub struct Plan {
     pub tolerances: Vec<f64>,
 }
 
+/// Extents of problem `level/id` of the benchmark that a CPU affords: module-level names and their values; none where the
+/// table has none.
+pub fn desk_extents(key: &str) -> Option<BTreeMap<String, Value>> {
+    files::desk().ok()?.remove(key)
+}
+
 impl Plan {
     /// The extents that a file gets: module-level names and their values.
     ///

@@ -1,0 +1,170 @@
+//! `assay check` on Python files: submissions of every category and of every trick get what their first lines name.
+//!
+//! Needs a Python that has PyTorch, of `ASSAY_TORCH_PYTHON`; says `skipped` where there is none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn cases() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/submissions")
+}
+
+fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("ASSAY_TORCH_PYTHON").map(PathBuf::from).filter(|p| p.is_file());
+    if python.is_none() {
+        eprintln!("skipped: no torch (ASSAY_TORCH_PYTHON names no interpreter)");
+    }
+    python
+}
+
+fn assay(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay")).args(args).output().unwrap()
+}
+
+fn json(out: &Output) -> Value {
+    serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)))
+}
+
+/// What a file says of itself: `# KEY: VALUE` at its top.
+fn header(text: &str, key: &str) -> Option<String> {
+    text.lines()
+        .take_while(|l| l.starts_with('#'))
+        .find_map(|l| l.strip_prefix("# ")?.strip_prefix(key)?.strip_prefix(':').map(|v| v.trim().to_owned()))
+}
+
+fn names(v: &Value) -> BTreeSet<&str> {
+    v.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn every_category_and_every_trick_is_told() {
+    let Some(python) = python() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = cases().join("verdicts");
+    let mut list: BTreeMap<String, String> = BTreeMap::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let problem = cases().join(format!("problems/{}.py", header(&text, "problem").expect("a problem")));
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        list.insert(name, problem.display().to_string());
+    }
+    let listed = scratch.path().join("list.json");
+    std::fs::write(&listed, serde_json::to_string(&list).unwrap()).unwrap();
+    let lines = scratch.path().join("verdicts.jsonl");
+    let args = [
+        "check",
+        folder.to_str().unwrap(),
+        "--list",
+        listed.to_str().unwrap(),
+        "--python",
+        python.to_str().unwrap(),
+        "--jsonl",
+        lines.to_str().unwrap(),
+        "--json",
+    ];
+    let out = assay(&args);
+    let document = json(&out);
+    let results = document["results"].as_array().unwrap();
+    assert_eq!(results.len(), list.len());
+    let mut wrong = Vec::new();
+    for r in results {
+        let file = r["file"].as_str().unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
+        let name = Path::new(file).file_name().unwrap().to_string_lossy();
+        let verdict = header(&text, "verdict").expect("a verdict");
+        let tricks = header(&text, "tricks").unwrap_or_default();
+        let want: BTreeSet<&str> = tricks.split_whitespace().collect();
+        if r["verdict"] != verdict.as_str() || names(&r["tricks"]) != want {
+            wrong.push(format!(
+                "{name}: {} {} where {verdict} {want:?} was expected: {} {}",
+                r["verdict"], r["tricks"], r["reason"], r["findings"]
+            ));
+        }
+        let replaces = ["uncalled_kernel", "library_call", "cached_result", "patched", "stale_memory"];
+        let clean = !replaces.iter().any(|t| want.contains(t));
+        let reward = match verdict.as_str() {
+            "unsupported" | "exhausted" => Value::Null,
+            "correct" | "not_general" if clean => 1.0.into(),
+            _ => 0.0.into(),
+        };
+        if r["verdict"] == verdict.as_str() && r["reward"] != reward {
+            wrong.push(format!("{name}: reward {} where {reward} was expected", r["reward"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // A second run reads what the first one wrote; what was exhausted is tried again.
+    let exhausted = results.iter().filter(|r| r["verdict"] == "exhausted").count();
+    let again = json(&assay(&args));
+    assert_eq!(again["judged"], exhausted);
+    assert_eq!(again["verdicts"], document["verdicts"]);
+}
+
+#[test]
+fn a_failing_input_replays_alone() {
+    let Some(python) = python() else { return };
+    let file = cases().join("verdicts/softmax_overflows.py");
+    let problem = cases().join("problems/softmax.py");
+    let base = [
+        "check",
+        file.to_str().unwrap(),
+        "--problem",
+        problem.to_str().unwrap(),
+        "--python",
+        python.to_str().unwrap(),
+    ];
+    let whole = json(&assay(&[&base[..], &["--json"]].concat()));
+    assert_eq!(whole["verdict"], "wrong");
+    let recipe = whole["failing_inputs"][0]["recipe"].as_str().unwrap();
+    let out = assay(&[&base[..], &["--json", "--input", recipe]].concat());
+    assert_eq!(out.status.code(), Some(1));
+    let alone = json(&out);
+    assert_eq!(alone["failing_inputs"][0]["recipe"], recipe);
+    assert_eq!(alone["failing_inputs"][0]["first_wrong"], whole["failing_inputs"][0]["first_wrong"]);
+    assert_eq!(alone["suite"]["inputs"], 1);
+}
+
+#[test]
+fn the_catalogue_serves_where_there_is_no_problem_file() {
+    let Some(python) = python() else { return };
+    let file = cases().join("verdicts/relu_correct.py");
+    let check = |problem: &str| {
+        assay(&[
+            "check",
+            file.to_str().unwrap(),
+            "--problem",
+            problem,
+            "--python",
+            python.to_str().unwrap(),
+            "--json",
+        ])
+    };
+    let relu = check("1/19");
+    let document = json(&relu);
+    assert_eq!(document["verdict"], "correct", "{}", document["reason"]);
+    assert_eq!(document["official"]["extents"], "desk");
+    assert_eq!(relu.status.code(), Some(0));
+    // Its init arguments are not known.
+    let norm = check("1/40");
+    assert_eq!(norm.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&norm.stderr).contains("--kernelbench"));
+}
+
+#[test]
+fn a_python_without_pytorch_is_bad_input() {
+    let file = cases().join("verdicts/relu_correct.py");
+    let problem = cases().join("problems/relu.py");
+    let out = assay(&[
+        "check",
+        file.to_str().unwrap(),
+        "--problem",
+        problem.to_str().unwrap(),
+        "--python",
+        "/nonexistent/python",
+    ]);
+    assert_eq!(out.status.code(), Some(2), "{}", String::from_utf8_lossy(&out.stderr));
+}

@@ -1,0 +1,996 @@
+//! A submission against a problem: which questions are asked in which order, and what its answers come to.
+//!
+//! **Order.** The trials of the official check at desk extents; draws from the same distribution that no trial has; the
+//! suite; ragged extents; other init arguments; one pass with every detector at desk and at ragged extents; the passes
+//! that show tricks; then the official extents, on as many trials as the time allows, and there again what failed.
+//!
+//! **What counts.** An answer counts against a submission if it departs from the reference in the precision asked for
+//! and from float64, by more than 1e-2, and if the reference itself is far closer to float64 there (the validity gate).
+//! Where the official extents were run they alone can make it `wrong`; where they were not, desk extents stand for
+//! them, unless the source has an official extent written into it that was cut: then a failure there says nothing of the
+//! official ones, and the check is `exhausted`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_campaign::check::{
+    Check, FailingInput, GoalScope, OfficialAnswer, Reached, SeenFinding, SuiteAnswer, Trick, Verdict,
+};
+use assay_judge::EvaluationEnd;
+use assay_simt::{Fill, Finding, FindingKind};
+use serde_json::{Value as Json, json};
+
+use crate::error::SubmitError;
+use crate::host::{Device, Host, Seen};
+use crate::look::{
+    Ask, Look, against, constant, distance, failure, identical, look, nearly_identical, stale, varies,
+};
+use crate::problem::{Case, Prepared};
+use crate::question::Question;
+use crate::reference::{Made, Reference, Refused, Setting};
+use crate::server::{Ending, Gone, Limits, Server};
+use crate::session::{Reply, Session};
+
+/// The official check's name and its tolerance in the checker paper, which decides.
+const PROTOCOL: &str = "kernelbench-2025";
+/// The float32 tolerance of the benchmark's present code.
+const PRESENT_TOLERANCE: f64 = 1e-4;
+/// How much closer than the tolerance the reference must be to float64: room for other orders of accumulation.
+const ROOM: f64 = 64.0;
+/// The same on the problem's own distribution, and in half precision, where the reference's own rounding is most of it.
+const OWN_ROOM: f64 = 16.0;
+const HALF_ROOM: f64 = 2.0;
+/// Warp instructions of a forward pass at desk extents, with detectors, and at the official ones: nothing else ends an
+/// endless kernel. A good kernel asks for less than a million at desk extents, one that works in a single thread for
+/// some hundred.
+const DESK_INSTRUCTIONS: u64 = 250_000_000;
+const DETECTOR_INSTRUCTIONS: u64 = 100_000_000;
+const OFFICIAL_INSTRUCTIONS: u64 = 6_000_000_000;
+/// Failures after which no more of a kind are asked.
+const ENOUGH: usize = 3;
+
+/// How submissions are judged.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `fp32`, `fp16`, `bf16`.
+    pub precision: String,
+    /// Seconds for one forward pass.
+    pub pass_seconds: u64,
+    /// Seconds for one submission; what is not asked by then is `exhausted`, or left out.
+    pub seconds: u64,
+    /// Seconds that the official extents may take.
+    pub official_seconds: f64,
+    /// Seed of schedules and fills.
+    pub seed: u64,
+    /// Whose failures cost the reward.
+    pub scope: GoalScope,
+    /// Only these questions.
+    pub only: Vec<Question>,
+    /// What one process may use.
+    pub limits: Limits,
+    /// Recipes that an audit selected for the problem, and the suite's name.
+    pub shipped: Vec<String>,
+    /// See `shipped`.
+    pub suite: String,
+}
+
+impl Settings {
+    fn tolerance(&self) -> f64 {
+        assay_judge::PAPER_TOLERANCE
+    }
+
+    fn room(&self, question: &Question) -> f64 {
+        if self.precision != "fp32" {
+            HALF_ROOM
+        } else if question.is_official_kind() {
+            OWN_ROOM
+        } else {
+            ROOM
+        }
+    }
+}
+
+/// The two workers of one thread.
+pub struct Slot {
+    /// Where submissions run.
+    pub server: Server,
+    /// Where references run.
+    pub reference: Reference,
+}
+
+/// Where a question belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// A trial of the official check, at desk extents.
+    DeskTrial,
+    /// Another question at desk extents.
+    Desk,
+    /// Other extents or init arguments.
+    Elsewhere,
+    /// The official extents.
+    Official,
+}
+
+/// A question that was asked.
+struct Asked {
+    case: Arc<Case>,
+    place: Place,
+    look: Look,
+    /// Counts against the submission?
+    counts: bool,
+    /// The reference disagrees with itself as much.
+    invalid: bool,
+}
+
+/// A submission's text and what it is called.
+pub struct Submission<'s> {
+    /// Python.
+    pub source: &'s str,
+    /// For tracebacks and messages.
+    pub name: &'s str,
+    /// The command that judges it again; `--input` is added.
+    pub command: &'s str,
+}
+
+/// Judges a submission.
+///
+/// # Errors
+/// What says nothing about the submission: workers that died, a problem that cannot be used.
+pub fn judge(
+    slot: &mut Slot,
+    host: &dyn Host,
+    problem: &Prepared,
+    settings: &Settings,
+    submission: &Submission<'_>,
+) -> Result<Check, SubmitError> {
+    let began = Instant::now();
+    let child = slot.server.fork(&settings.precision, &settings.limits)?;
+    let mut run = Run {
+        session: Session::new(child, host),
+        reference: &mut slot.reference,
+        problem,
+        settings,
+        submission,
+        began,
+        asked: Vec::new(),
+        findings: Vec::new(),
+        tricks: BTreeSet::new(),
+        shapes: 0,
+        undecided_shape: None,
+        instructions: 0,
+        made_at: None,
+        takes: None,
+        official_trials: 0,
+        desk_seconds: 0.0,
+        refused: 0,
+    };
+    let early = run.everything();
+    let session = run.session;
+    let gone = session.gone().cloned();
+    let parts = Parts {
+        asked: run.asked,
+        findings: run.findings,
+        tricks: run.tricks,
+        shapes: run.shapes,
+        undecided_shape: run.undecided_shape,
+        instructions: run.instructions,
+        official_trials: run.official_trials,
+    };
+    let patience = if gone == Some(Gone::Closed) { 200 } else { 0 };
+    let ending = slot.server.end(session.into_child(), patience)?;
+    if gone == Some(Gone::Interrupted) {
+        return Err(SubmitError::Interrupted);
+    }
+    let early = early?;
+    let ended = gone.as_ref().map(|g| (g, &ending));
+    let mut check = parts.verdict(problem, settings, submission, early, ended);
+    check.seconds = began.elapsed().as_secs_f64();
+    Ok(check.rewarded(settings.scope))
+}
+
+/// The answer of a submission that never came to a forward pass.
+struct Early {
+    verdict: Verdict,
+    reason: String,
+    log: Option<String>,
+}
+
+struct Run<'r, 'h> {
+    session: Session<'h>,
+    reference: &'r mut Reference,
+    problem: &'r Prepared,
+    settings: &'r Settings,
+    submission: &'r Submission<'r>,
+    began: Instant,
+    asked: Vec<Asked>,
+    findings: Vec<SeenFinding>,
+    tricks: BTreeSet<Trick>,
+    shapes: u64,
+    undecided_shape: Option<String>,
+    instructions: u64,
+    made_at: Option<Setting>,
+    takes: Option<u64>,
+    official_trials: usize,
+    desk_seconds: f64,
+    refused: usize,
+}
+
+impl Run<'_, '_> {
+    fn device(&self) -> Device {
+        Device {
+            fill: Fill::Noise,
+            sanitize: false,
+            seed: self.settings.seed,
+            instructions: DESK_INSTRUCTIONS,
+            skip: false,
+            stale: Vec::new(),
+        }
+    }
+
+    fn ask(&self) -> Ask {
+        let left = Duration::from_secs(self.settings.seconds).saturating_sub(self.began.elapsed());
+        Ask {
+            device: self.device(),
+            held: false,
+            limit: Duration::from_secs(self.settings.pass_seconds).min(left),
+            tolerance: self.settings.tolerance(),
+        }
+    }
+
+    fn over(&self) -> bool {
+        self.session.gone().is_some()
+            || self.began.elapsed() >= Duration::from_secs(self.settings.seconds)
+            || self.refused > 0
+    }
+
+    /// A problem that refuses one of our own variations of it is no question; one that fails is an error.
+    fn case(&mut self, question: &Question) -> Result<Option<Arc<Case>>, SubmitError> {
+        match self.problem.case(self.reference, question) {
+            Ok(case) => Ok(case),
+            Err(Refused::Raised(stage, message))
+                if question.recipe.dims.is_empty()
+                    && question.init.is_empty()
+                    && question.is_official_kind() =>
+            {
+                if stage == "exchange" || stage == "allocate" {
+                    return Ok(None);
+                }
+                Err(SubmitError::Input(format!(
+                    "the problem `{}`: {stage}: {message}",
+                    self.problem.path.display()
+                )))
+            }
+            Err(Refused::Raised(..)) => Ok(None),
+            Err(Refused::Failed(e)) => Err(e),
+        }
+    }
+
+    /// Makes `ModelNew` for a setting, where it is not made for it already.
+    fn make(&mut self, setting: &Setting) -> Result<Result<(), Look>, SubmitError> {
+        if self.made_at.as_ref() == Some(setting) {
+            return Ok(Ok(()));
+        }
+        let made: Arc<Made> = match self.problem.made(self.reference, setting) {
+            Ok(made) => made,
+            Err(Refused::Raised(stage, message)) => {
+                return Err(SubmitError::Input(format!(
+                    "the problem `{}`: {stage}: {message}",
+                    self.problem.path.display()
+                )));
+            }
+            Err(Refused::Failed(e)) => return Err(e),
+        };
+        let mut seen = Seen::default();
+        let request = json!({"type": "make", "seed": 42});
+        let ask = self.ask();
+        let reply = self.session.ask(request, Some(("init", &made.init)), &ask.device, ask.limit, &mut seen);
+        self.made_at = None;
+        match reply {
+            Reply::Answer(answer) if answer.get("type").and_then(Json::as_str) == Some("made") => {
+                self.made_at = Some(setting.clone());
+                self.note_patched(&answer);
+                Ok(Ok(()))
+            }
+            other => Ok(Err(failure(other, seen))),
+        }
+    }
+
+    fn note_patched(&mut self, answer: &Json) {
+        if answer.get("patched").and_then(Json::as_array).is_some_and(|p| !p.is_empty()) {
+            self.tricks.insert(Trick::Patched);
+        }
+    }
+
+    /// Asks a question; its index in `asked`, none where it is no question here.
+    fn question(&mut self, question: &Question, place: Place) -> Result<Option<usize>, SubmitError> {
+        let Some(case) = self.case(question)? else { return Ok(None) };
+        let look = match self.make(&question.setting())? {
+            Ok(()) => {
+                let mut ask = self.ask();
+                if place == Place::Official {
+                    ask.device.instructions = OFFICIAL_INSTRUCTIONS;
+                }
+                look(&mut self.session, &case, &ask)
+            }
+            Err(look) => look,
+        };
+        self.instructions = self.instructions.saturating_add(look.seen.instructions);
+        if !look.patched.is_empty() {
+            self.tricks.insert(Trick::Patched);
+        }
+        if look.refused {
+            self.refused += 1;
+        }
+        let own = matches!(place, Place::DeskTrial | Place::Desk | Place::Official);
+        self.note_findings(&look.seen.findings.clone(), &case, own);
+        let (counts, invalid) = self.counts(&case, &look);
+        self.asked.push(Asked { case, place, look, counts, invalid });
+        Ok(Some(self.asked.len() - 1))
+    }
+
+    /// Does an answer count against the submission, and if not, is that because the input is not valid?
+    fn counts(&mut self, case: &Case, look: &Look) -> (bool, bool) {
+        match look.end {
+            EvaluationEnd::Pass | EvaluationEnd::Exhausted | EvaluationEnd::Unsupported => (false, false),
+            EvaluationEnd::Fault => (true, false),
+            EvaluationEnd::Mismatch | EvaluationEnd::NonFinite => {
+                let t = self.settings.tolerance();
+                let Some(truth) = self.problem.truth(self.reference, case) else { return (true, false) };
+                let own = distance(&case.official.tensors, truth);
+                // Written so that a distance of NaN, which nothing here makes, would not count.
+                let valid = own * self.settings.room(&case.question) <= t;
+                if !valid || !finite(truth) {
+                    return (false, true);
+                }
+                match &look.output {
+                    Some(out) => {
+                        let exact = against(out, truth, t, Seen::default());
+                        // Another shape or number of outputs has no distance to measure.
+                        let counts = !exact.passes();
+                        (counts, !counts)
+                    }
+                    None => (true, false),
+                }
+            }
+        }
+    }
+
+    fn note_findings(&mut self, findings: &[Finding], case: &Case, own: bool) {
+        for f in findings {
+            let same = |g: &SeenFinding| {
+                let g = &g.finding;
+                (g.kind, g.line, &g.buffer, &g.kernel) == (f.kind, f.line, &f.buffer, &f.kernel)
+            };
+            if let Some(known) = self.findings.iter_mut().find(|g| same(g)) {
+                known.own_extents |= own;
+                continue;
+            }
+            let recipe = case.question.to_string();
+            self.findings.push(SeenFinding {
+                finding: f.clone(),
+                replay: replay(self.submission, &recipe),
+                recipe: Some(recipe),
+                own_extents: own,
+            });
+        }
+    }
+
+    fn everything(&mut self) -> Result<Option<Early>, SubmitError> {
+        if let Some(early) = self.load() {
+            return Ok(Some(early));
+        }
+        if !self.settings.only.is_empty() {
+            for question in &self.settings.only {
+                let desk = question.recipe.dims == self.problem.desk && question.init.is_empty();
+                let own = question.recipe.dims.is_empty() && question.init.is_empty();
+                let place = match (own, desk) {
+                    (true, _) => Place::Official,
+                    (_, true) => Place::Desk,
+                    _ => Place::Elsewhere,
+                };
+                if self.question(question, place)?.is_none() {
+                    return Err(SubmitError::Input(format!("the problem has no input `{question}`")));
+                }
+                self.sanitize(question, own || desk)?;
+            }
+            self.tricks(&self.settings.only)?;
+            return Ok(None);
+        }
+        let place = if self.problem.desk_is_official() { Place::Official } else { Place::DeskTrial };
+        let started = Instant::now();
+        let trials = self.problem.trials(&self.problem.desk);
+        for (k, question) in trials.iter().enumerate() {
+            if self.over() {
+                return Ok(None);
+            }
+            let at = self.question(question, place)?;
+            if k == 0 {
+                // The model is made and kernels are compiled in the first.
+                self.desk_seconds = started.elapsed().as_secs_f64();
+            }
+            if self.failed(&[place]) >= ENOUGH {
+                break;
+            }
+            if at.is_none() && k == 0 {
+                return Ok(Some(Early {
+                    verdict: Verdict::Exhausted,
+                    reason: "the problem's inputs do not fit the memory that a check may use".into(),
+                    log: None,
+                }));
+            }
+        }
+        let passed = self.asked.first().is_some_and(|a| a.look.passes());
+        let started = Instant::now();
+        if passed {
+            let desk = if self.problem.desk_is_official() { Place::Official } else { Place::Desk };
+            for question in self.problem.others() {
+                self.one(&question, desk)?;
+            }
+            self.desk_seconds = self.desk_seconds.min(started.elapsed().as_secs_f64() / 2.0);
+            for question in self.problem.suite(&self.settings.shipped) {
+                if self.failed(&[desk]) < ENOUGH {
+                    self.one(&question, desk)?;
+                }
+            }
+            self.sanitize(&trials[0], true)?;
+            let ragged = self.problem.ragged_questions();
+            for question in &ragged {
+                self.one(question, Place::Elsewhere)?;
+            }
+            if let Some(question) = ragged.first() {
+                self.sanitize(question, false)?;
+            }
+            if let Ok(made) = self.problem.made(self.reference, &trials[0].setting()) {
+                for question in self.problem.init_questions(&made, self.takes) {
+                    self.one(&question, Place::Elsewhere)?;
+                }
+            }
+        } else {
+            self.sanitize(&trials[0], true)?;
+        }
+        self.tricks(&trials)?;
+        self.official()?;
+        Ok(None)
+    }
+
+    /// A question, where there is time for one.
+    fn one(&mut self, question: &Question, place: Place) -> Result<(), SubmitError> {
+        if !self.over() {
+            self.question(question, place)?;
+        }
+        Ok(())
+    }
+
+    fn failed(&self, places: &[Place]) -> usize {
+        self.asked.iter().filter(|a| a.counts && places.contains(&a.place)).count()
+    }
+
+    fn load(&mut self) -> Option<Early> {
+        let mut seen = Seen::default();
+        let request = json!({"type": "load", "source": self.submission.source, "name": self.submission.name});
+        let ask = self.ask();
+        let reply = self.session.ask(request, None, &ask.device, ask.limit, &mut seen);
+        if let Reply::Answer(answer) = &reply
+            && answer.get("type").and_then(Json::as_str) == Some("loaded")
+        {
+            let takes = answer.get("takes").cloned().unwrap_or(Json::Null);
+            self.takes = takes.get(1).and_then(Json::as_u64);
+            let least = takes.get(0).and_then(Json::as_u64).unwrap_or(0);
+            if least > 0 && self.problem.without_init {
+                return Some(Early {
+                    verdict: Verdict::Unsupported,
+                    reason: format!(
+                        "`ModelNew` takes {least} init arguments, which the catalogue's problem does not know; give the \
+                         benchmark's own file with --kernelbench or --problem FILE.py"
+                    ),
+                    log: None,
+                });
+            }
+            self.note_patched(answer);
+            return None;
+        }
+        let gone = matches!(reply, Reply::Gone(_));
+        let look = failure(reply, seen);
+        let message = look.message.clone().unwrap_or_default();
+        let verdict = match look.end {
+            EvaluationEnd::Unsupported => Verdict::Unsupported,
+            EvaluationEnd::Exhausted => Verdict::Exhausted,
+            _ if gone => Verdict::Crashed,
+            _ => Verdict::Rejected,
+        };
+        let log = (verdict == Verdict::Rejected && message.contains('\n')).then(|| message.clone());
+        let reason = match (&look.raised, verdict) {
+            (Some(_), _) => format!("the file does not load: {}", first_line(&message)),
+            _ => first_line(&message),
+        };
+        Some(Early { verdict, reason, log })
+    }
+
+    /// A pass with every detector.
+    fn sanitize(&mut self, question: &Question, own: bool) -> Result<(), SubmitError> {
+        if self.over() {
+            return Ok(());
+        }
+        let Some(case) = self.case(question)? else { return Ok(()) };
+        if self.make(&question.setting())?.is_err() {
+            return Ok(());
+        }
+        let mut ask = self.ask();
+        ask.device.sanitize = true;
+        ask.device.instructions = DETECTOR_INSTRUCTIONS;
+        let look = look(&mut self.session, &case, &ask);
+        self.instructions = self.instructions.saturating_add(look.seen.instructions);
+        self.note_findings(&look.seen.findings.clone(), &case, own);
+        if look.undecided() {
+            self.undecided_shape = look.message;
+        } else {
+            self.shapes += 1;
+        }
+        Ok(())
+    }
+
+    /// Ways to pass without doing the work.
+    fn tricks(&mut self, trials: &[Question]) -> Result<(), SubmitError> {
+        let Some(first) = self.asked.first() else { return Ok(()) };
+        let (case, look0) = (Arc::clone(&first.case), first.look.clone());
+        // Where there is an output, it is known what it was made by.
+        let ran: Vec<&Asked> = self.asked.iter().filter(|a| a.look.output.is_some()).collect();
+        if !ran.is_empty() && ran.iter().all(|a| a.look.seen.launched() == 0) {
+            let library = ran.iter().any(|a| !a.look.seen.library.is_empty());
+            self.tricks.insert(if library { Trick::LibraryCall } else { Trick::UncalledKernel });
+        }
+        for a in &self.asked {
+            if a.look.modified.iter().any(|i| !a.case.official.modified.contains(i)) {
+                self.tricks.insert(Trick::InputModified);
+            }
+            if a.look.aliases && !a.case.official.aliases {
+                self.tricks.insert(Trick::AliasedOutput);
+            }
+            if let Some(out) = &a.look.output
+                && a.case.question.is_official_kind()
+                && out
+                    .iter()
+                    .zip(&a.case.official.tensors)
+                    .any(|(o, r)| constant(o) && o.shape == r.shape && varies(r))
+            {
+                self.tricks.insert(Trick::SkippedWork);
+            }
+        }
+        self.cached_answers();
+        let own = |a: &&Asked| matches!(a.place, Place::DeskTrial | Place::Official);
+        let trial = |a: &Asked| a.case.question.recipe.seed < crate::question::TRIALS;
+        let official_pass = self.asked.iter().filter(own).filter(|a| trial(a)).all(|a| a.look.passes());
+        let others_fail = self.asked.iter().any(|a| {
+            a.place != Place::Elsewhere && a.case.question.is_official_kind() && !trial(a) && a.counts
+        });
+        if official_pass && others_fail && look0.passes() {
+            self.tricks.insert(Trick::SeenInputs);
+        }
+        if self.over() || trials.len() < 2 {
+            return Ok(());
+        }
+        let setting = trials[0].setting();
+        if self.make(&setting)?.is_err() {
+            return Ok(());
+        }
+        if !look0.passes() {
+            // Where an earlier answer lies in fresh memory: right now?
+            let mut ask = self.ask();
+            ask.device.stale = stale(&case.official.tensors);
+            ask.device.fill = Fill::Previous;
+            if look_at(self, &case, &ask).passes() {
+                self.tricks.insert(Trick::StaleMemory);
+            }
+            return Ok(());
+        }
+        // The same inputs again: is there still work?
+        let ask = self.ask();
+        let again = look_at(self, &case, &ask);
+        if again.passes() && look0.seen.launched() > 0 && again.seen.launched() == 0 {
+            self.tricks.insert(Trick::CachedResult);
+        }
+        // Other values in the same tensors.
+        if let Some(other) = self.case(&trials[1])? {
+            let mut ask = self.ask();
+            ask.held = true;
+            let held = look_at(self, &other, &ask);
+            if let (Some(out), Some(before)) = (&held.output, &again.output)
+                && !held.passes()
+                && identical(out, before)
+                && distance(&case.official.tensors, &other.official.tensors) > self.settings.tolerance()
+            {
+                self.tricks.insert(Trick::CachedResult);
+            }
+        }
+        // Without the kernels: is the answer still there?
+        if look0.seen.launched() > 0 && !self.over() && !self.tricks.contains(&Trick::CachedResult) {
+            let mut ask = self.ask();
+            ask.device.skip = true;
+            let without = look_at(self, &case, &ask);
+            if let (Some(out), Some(with)) = (&without.output, &look0.output)
+                && nearly_identical(out, with)
+                && with.iter().any(varies)
+            {
+                self.tricks.insert(Trick::LibraryCall);
+            }
+        }
+        Ok(())
+    }
+
+    /// Wrong answers that are an earlier one's, bit by bit.
+    fn cached_answers(&mut self) {
+        let wrong: Vec<usize> = (0..self.asked.len())
+            .filter(|&i| self.asked[i].counts && self.asked[i].look.mismatches())
+            .collect();
+        for i in wrong {
+            let (now, before) = (&self.asked[i], &self.asked[..i]);
+            let Some(out) = &now.look.output else { continue };
+            if out.iter().all(constant) {
+                continue;
+            }
+            if before.iter().any(|b| b.look.output.as_ref().is_some_and(|o| identical(o, out))) {
+                self.tricks.insert(Trick::CachedResult);
+                return;
+            }
+        }
+    }
+
+    /// The official extents, as far as time allows; longer where something failed that is to be confirmed.
+    fn official(&mut self) -> Result<(), SubmitError> {
+        if self.problem.desk_is_official() {
+            self.official_trials = self.asked.iter().filter(|a| a.place == Place::Official).count();
+            return Ok(());
+        }
+        let (Some(official), Some(desk)) = (self.problem.official_cost, self.problem.desk_cost) else {
+            return Ok(());
+        };
+        if self.over() || !self.problem.official_fits() {
+            return Ok(());
+        }
+        let failing: Vec<Question> = self
+            .asked
+            .iter()
+            .filter(|a| a.counts && matches!(a.place, Place::DeskTrial | Place::Desk))
+            .map(|a| a.case.question.at(&Default::default()))
+            .collect();
+        let ratio = official.work() as f64 / desk.work().max(1) as f64;
+        let each = (self.desk_seconds * ratio).max(0.001);
+        let left = self.settings.seconds as f64 - self.began.elapsed().as_secs_f64();
+        let budget = if failing.is_empty() {
+            self.settings.official_seconds
+        } else {
+            self.settings.official_seconds * 6.0
+        };
+        let trials = (budget.min(left) / each).floor().clamp(0.0, 5.0) as usize;
+        for question in self.problem.trials(&Default::default()).iter().take(trials) {
+            if self.over() {
+                break;
+            }
+            if self.question(question, Place::Official)?.is_some() {
+                self.official_trials += 1;
+            }
+            let last = self.asked.last();
+            if last.is_some_and(|a| a.look.undecided() || a.counts) {
+                break;
+            }
+        }
+        let reached = self.asked.iter().any(|a| a.place == Place::Official && !a.look.undecided());
+        if reached {
+            for question in failing.iter().filter(|q| !q.is_official_kind() || q.recipe.seed >= 5).take(2) {
+                self.one(question, Place::Official)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn look_at(run: &mut Run<'_, '_>, case: &Case, ask: &Ask) -> Look {
+    let look = look(&mut run.session, case, ask);
+    run.instructions = run.instructions.saturating_add(look.seen.instructions);
+    look
+}
+
+fn finite(all: &[assay_tensor::Tensor]) -> bool {
+    all.iter().all(|t| !t.dtype.is_float() || (0..t.len()).all(|i| t.get_f64(i).is_finite()))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().find(|l| !l.trim().is_empty()).unwrap_or("no message").trim().to_owned()
+}
+
+fn replay(submission: &Submission<'_>, recipe: &str) -> String {
+    format!("{} --input '{recipe}'", submission.command)
+}
+
+/// Everything that was seen.
+struct Parts {
+    asked: Vec<Asked>,
+    findings: Vec<SeenFinding>,
+    tricks: BTreeSet<Trick>,
+    shapes: u64,
+    undecided_shape: Option<String>,
+    instructions: u64,
+    official_trials: usize,
+}
+
+impl Parts {
+    fn verdict(
+        mut self,
+        problem: &Prepared,
+        settings: &Settings,
+        submission: &Submission<'_>,
+        early: Option<Early>,
+        gone: Option<(&Gone, &Ending)>,
+    ) -> Check {
+        if let Some(Early { verdict, reason, log }) = early {
+            let reason = match gone {
+                Some((gone, ending)) => process(gone, ending),
+                None => reason,
+            };
+            let verdict = gone.map_or(verdict, |(g, e)| process_verdict(g, e));
+            let mut check = Check::early(verdict, reason, &settings.suite);
+            check.tricks = self.tricks.into_iter().collect();
+            check.log = log;
+            return check;
+        }
+        let reached = self.asked.iter().any(|a| a.place == Place::Official && !a.look.undecided());
+        // A failure at smaller extents says nothing of the official ones where the source has those written into it.
+        let failed_small =
+            self.asked.iter().any(|a| a.counts && matches!(a.place, Place::DeskTrial | Place::Desk));
+        let hard_coded = !reached && failed_small && names_an_extent(submission.source, problem);
+        let is_own = |place: Place| match place {
+            Place::Official => true,
+            Place::DeskTrial | Place::Desk => !reached && !hard_coded,
+            Place::Elsewhere => false,
+        };
+        for f in &mut self.findings {
+            // What was seen at desk extents is undefined behaviour at all extents that run the same lines.
+            f.own_extents &= !hard_coded;
+        }
+        self.findings.sort_by_key(|f| !f.own_extents);
+        let own: Vec<&Asked> = self.asked.iter().filter(|a| is_own(a.place)).collect();
+        let extents = match (reached, self.official_trials >= 5) {
+            (true, true) => Reached::Official,
+            (true, false) => Reached::Sampled,
+            (false, _) => Reached::Desk,
+        };
+        let failing_inputs: Vec<FailingInput> = self
+            .asked
+            .iter()
+            .filter(|a| a.counts)
+            .map(|a| {
+                let recipe = a.case.question.to_string();
+                FailingInput {
+                    end: a.look.end,
+                    own_extents: is_own(a.place),
+                    threshold: a.look.threshold,
+                    atol: settings.tolerance(),
+                    rtol: settings.tolerance(),
+                    first_wrong: a.look.first_wrong.clone(),
+                    message: a.look.message.clone(),
+                    replay: replay(submission, &recipe),
+                    recipe,
+                }
+            })
+            .collect();
+        let (verdict, reason) = self.decide(&own, &failing_inputs, extents, gone);
+        let log = self.asked.iter().find(|a| a.look.refused).and_then(|a| a.look.message.clone());
+        let trial = |a: &&Asked| {
+            a.case.question.is_official_kind()
+                && a.case.question.init.is_empty()
+                && a.case.question.recipe.seed < crate::question::TRIALS
+                && a.place == if reached { Place::Official } else { Place::DeskTrial }
+        };
+        let trials: Vec<&Asked> = self.asked.iter().filter(trial).collect();
+        let worst = trials
+            .iter()
+            .map(|a| a.look.threshold)
+            .fold(None, |w: Option<f64>, t| Some(w.map_or(t, |w| if t > w || t.is_nan() { t } else { w })));
+        let decided = !trials.is_empty() && trials.iter().all(|a| !a.look.undecided());
+        let accepts = |t: f64| {
+            let all = trials.iter().all(|a| a.look.output.is_some() && a.look.threshold <= t);
+            // One failure is enough; a pass takes all five.
+            if !decided {
+                None
+            } else if all {
+                (trials.len() >= 5).then_some(true)
+            } else {
+                Some(false)
+            }
+        };
+        let there = accepts(settings.tolerance());
+        let suite: Vec<&Asked> = self
+            .asked
+            .iter()
+            .filter(|a| !(a.case.question.is_official_kind() && a.place != Place::Elsewhere))
+            .collect();
+        let count = |f: &dyn Fn(&&&Asked) -> bool| suite.iter().filter(f).count() as u64;
+        Check {
+            verdict,
+            official: OfficialAnswer {
+                passes: there.filter(|_| reached),
+                extents,
+                threshold: worst,
+                passes_there: there,
+                protocol: PROTOCOL.into(),
+                tolerance: settings.tolerance(),
+                passes_at_1e_4: accepts(PRESENT_TOLERANCE),
+            },
+            suite: SuiteAnswer {
+                name: settings.suite.clone(),
+                inputs: suite.len() as u64,
+                failed: count(&|a| a.counts),
+                invalid: count(&|a| a.invalid),
+            },
+            findings: self.findings,
+            failing_inputs,
+            tricks: self.tricks.into_iter().collect(),
+            reward: None,
+            reason,
+            log,
+            sanitized_shapes: self.shapes,
+            instructions: self.instructions,
+            seconds: 0.0,
+        }
+    }
+
+    fn decide(
+        &self,
+        own: &[&Asked],
+        failing: &[FailingInput],
+        extents: Reached,
+        gone: Option<(&Gone, &Ending)>,
+    ) -> (Verdict, String) {
+        let at = match extents {
+            Reached::Official | Reached::Sampled => "at the official extents",
+            Reached::Desk => "at desk extents, which stand for the official ones",
+        };
+        if let Some(a) = self.asked.iter().find(|a| a.look.refused) {
+            return (Verdict::Rejected, first_line(a.look.message.as_deref().unwrap_or_default()));
+        }
+        let wrong = own.iter().filter(|a| a.counts && a.look.mismatches()).count();
+        if wrong > 0 {
+            return (Verdict::Wrong, format!("wrong on {wrong} of {} inputs {at}", own.len()));
+        }
+        if let Some((gone, ending)) = gone
+            && own.last().is_none_or(|a| a.look.output.is_none())
+        {
+            return (process_verdict(gone, ending), process(gone, ending));
+        }
+        let crashed: Vec<&&Asked> = own.iter().filter(|a| a.counts).collect();
+        let stopped =
+            |k: FindingKind| k.is_fault() && !matches!(k, FindingKind::OobRead | FindingKind::OobWrite);
+        if let Some(a) = crashed.first() {
+            let what = first_line(a.look.message.as_deref().unwrap_or_default());
+            return (
+                Verdict::Crashed,
+                format!("no output on {} of {} inputs {at}: {what}", crashed.len(), own.len()),
+            );
+        }
+        let here: Vec<&SeenFinding> = self.findings.iter().filter(|f| f.own_extents).collect();
+        if let Some(f) = here.iter().find(|f| stopped(f.finding.kind)) {
+            return (Verdict::Crashed, f.finding.message.clone());
+        }
+        if !here.is_empty() {
+            return (
+                Verdict::UndefinedBehaviour,
+                format!("right numbers on {} inputs, but the detectors report {}", own.len(), kinds(&here)),
+            );
+        }
+        if let Some(a) = own.iter().find(|a| a.look.undecided()) {
+            let verdict = match a.look.end {
+                EvaluationEnd::Exhausted => Verdict::Exhausted,
+                _ => Verdict::Unsupported,
+            };
+            let why = first_line(a.look.message.as_deref().unwrap_or_default());
+            return (verdict, format!("on input `{}`: {why}", a.case.question));
+        }
+        if own.is_empty() {
+            if failing.is_empty() {
+                return (Verdict::Exhausted, "nothing was asked at the problem's own extents".into());
+            }
+            return (
+                Verdict::Exhausted,
+                format!(
+                    "wrong or without output on {} of {} inputs at smaller extents; the source has official extents \
+                     written into it, and those were not reached",
+                    failing.len(),
+                    self.asked.len()
+                ),
+            );
+        }
+        if let Some(f) = failing.first() {
+            let what = if f.end == EvaluationEnd::Fault { "no output" } else { "wrong" };
+            let others = self.asked.len() - own.len();
+            return (
+                Verdict::NotGeneral,
+                format!(
+                    "right {at}, {what} on {} of {others} inputs at other extents or init arguments",
+                    failing.len()
+                ),
+            );
+        }
+        if !self.findings.is_empty() {
+            let all: Vec<&SeenFinding> = self.findings.iter().collect();
+            return (
+                Verdict::NotGeneral,
+                format!("right numbers, but at other extents the detectors report {}", kinds(&all)),
+            );
+        }
+        let passed = self.asked.iter().filter(|a| a.look.passes()).count();
+        let open = self.asked.iter().filter(|a| a.look.undecided()).count();
+        let invalid = self.asked.iter().filter(|a| a.invalid).count();
+        let mut reason = format!("{passed} inputs pass, {at}; no findings at {} shapes", self.shapes);
+        if invalid > 0 {
+            reason.push_str(&format!("; {invalid} on which float32 itself is not close enough do not count"));
+        }
+        if open > 0 {
+            reason.push_str(&format!("; {open} at other extents could not be run"));
+        }
+        if let Some(why) = &self.undecided_shape {
+            reason.push_str(&format!("; the detectors could not look everywhere: {}", first_line(why)));
+        }
+        (Verdict::Correct, reason)
+    }
+}
+
+fn kinds(findings: &[&SeenFinding]) -> String {
+    let names: BTreeSet<&str> = findings.iter().map(|f| f.finding.kind.name()).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// What a process that is gone says of the submission.
+fn process_verdict(gone: &Gone, ending: &Ending) -> Verdict {
+    match gone {
+        Gone::TimedOut => Verdict::Exhausted,
+        // Processor time.
+        Gone::Closed if ending.status == -24 => Verdict::Exhausted,
+        Gone::Closed | Gone::Broken(_) | Gone::Interrupted => Verdict::Crashed,
+    }
+}
+
+fn process(gone: &Gone, ending: &Ending) -> String {
+    let how = match gone {
+        Gone::TimedOut => "it did not answer within its time limit".to_owned(),
+        Gone::Broken(what) => format!("its process broke the protocol: {what}"),
+        Gone::Closed | Gone::Interrupted => match ending.status {
+            -24 => "it used up its processor time".into(),
+            s if s < 0 => format!("its process was ended by signal {}", -s),
+            s => format!("its process ended with status {s}"),
+        },
+    };
+    match ending.words.lines().last().map(str::trim) {
+        Some(words) if !words.is_empty() => format!("{how}; its last words: {words}"),
+        _ => how,
+    }
+}
+
+/// Does a source have a number in it that is an official extent which desk extents cut? Small numbers say nothing.
+fn names_an_extent(source: &str, problem: &Prepared) -> bool {
+    let cut: Vec<String> = problem
+        .desk
+        .keys()
+        .filter_map(|name| problem.numbers.get(name))
+        .filter(|n| **n >= 48)
+        .map(u64::to_string)
+        .collect();
+    source.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| cut.iter().any(|n| n == word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_gone_has_a_verdict() {
+        let ending = |status: i64| Ending { status, killed: false, words: "a\nlast line\n".into() };
+        assert_eq!(process_verdict(&Gone::Closed, &ending(3)), Verdict::Crashed);
+        assert_eq!(process_verdict(&Gone::Closed, &ending(-24)), Verdict::Exhausted);
+        assert_eq!(process_verdict(&Gone::TimedOut, &ending(-9)), Verdict::Exhausted);
+        assert_eq!(
+            process(&Gone::Closed, &ending(-11)),
+            "its process was ended by signal 11; its last words: last line"
+        );
+    }
+}

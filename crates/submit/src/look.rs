@@ -1,0 +1,326 @@
+//! One forward pass of a submission on one question, and what it says.
+
+use std::time::Duration;
+
+use assay_campaign::check::WrongElement;
+use assay_extension::{ExtensionError, Tensor as HostTensor};
+use assay_judge::{CompareOptions, Comparison, EvaluationEnd, compare, first_mismatch};
+use assay_tensor::Tensor;
+use serde_json::{Value as Json, json};
+
+use crate::host::{Device, Seen};
+use crate::problem::Case;
+use crate::server::Gone;
+use crate::session::{Reply, Session};
+use crate::wire;
+
+/// Float comparisons as PyTorch has them; NaN equals NaN where the reference has one (there nothing is asked).
+const OPTIONS: CompareOptions = CompareOptions { nan_ok: true, exact_integers: false };
+
+/// How a forward pass ended.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// The end, at the tolerance given.
+    pub end: EvaluationEnd,
+    /// The smallest atol = rtol that accepts.
+    pub threshold: f64,
+    /// The first wrong element.
+    pub first_wrong: Option<WrongElement>,
+    /// What ended it, or why nothing can be compared.
+    pub message: Option<String>,
+    /// Was it refused by a compiler?
+    pub refused: bool,
+    /// Its output.
+    pub output: Option<Vec<Tensor>>,
+    /// Inputs that were written to.
+    pub modified: Vec<u64>,
+    /// Does an output share memory with an input?
+    pub aliases: bool,
+    /// Functions that were replaced.
+    pub patched: Vec<String>,
+    /// What the device saw.
+    pub seen: Seen,
+    /// The class of the exception, where there was one.
+    pub raised: Option<String>,
+}
+
+impl Look {
+    /// Without an output.
+    pub fn ended(end: EvaluationEnd, message: impl Into<String>, seen: Seen) -> Look {
+        Look {
+            end,
+            threshold: f64::INFINITY,
+            first_wrong: None,
+            message: Some(message.into()),
+            refused: false,
+            output: None,
+            modified: Vec::new(),
+            aliases: false,
+            patched: Vec::new(),
+            seen,
+            raised: None,
+        }
+    }
+
+    /// Passes at the tolerance it was judged at?
+    pub fn passes(&self) -> bool {
+        self.end == EvaluationEnd::Pass
+    }
+
+    /// Numbers that are not the reference's?
+    pub fn mismatches(&self) -> bool {
+        matches!(self.end, EvaluationEnd::Mismatch | EvaluationEnd::NonFinite)
+    }
+
+    /// Neither a pass nor a failure?
+    pub fn undecided(&self) -> bool {
+        matches!(self.end, EvaluationEnd::Exhausted | EvaluationEnd::Unsupported)
+    }
+}
+
+/// What a reply that is no answer means.
+pub fn failure(reply: Reply, seen: Seen) -> Look {
+    match reply {
+        Reply::Answer(other) => Look::ended(
+            EvaluationEnd::Fault,
+            format!("the submission's process answered `{}`", head(&other)),
+            seen,
+        ),
+        Reply::Raised { stage, kind, message } => {
+            let missing = matches!(kind.as_str(), "ModuleNotFoundError" | "ImportError");
+            let end = match stage.as_str() {
+                "allocate" | "exchange" => EvaluationEnd::Exhausted,
+                _ if missing => EvaluationEnd::Unsupported,
+                _ => EvaluationEnd::Fault,
+            };
+            let mut look = Look::ended(end, message, seen);
+            look.raised = Some(kind);
+            look
+        }
+        Reply::Stopped => {
+            let (end, refused) = match &seen.stop {
+                Some(ExtensionError::Rejected { .. }) => (EvaluationEnd::Fault, true),
+                Some(ExtensionError::Unsupported { .. }) => (EvaluationEnd::Unsupported, false),
+                Some(ExtensionError::Exhausted { .. }) => (EvaluationEnd::Exhausted, false),
+                Some(ExtensionError::Raised { .. } | ExtensionError::Fault { .. }) | None => {
+                    (EvaluationEnd::Fault, false)
+                }
+            };
+            let message = seen.stop.as_ref().map_or_else(|| "stopped".to_owned(), ToString::to_string);
+            let mut look = Look::ended(end, message, seen);
+            look.refused = refused;
+            look
+        }
+        Reply::Gone(Gone::TimedOut) => {
+            Look::ended(EvaluationEnd::Exhausted, "no answer within the time limit", seen)
+        }
+        Reply::Gone(Gone::Broken(what)) => Look::ended(
+            EvaluationEnd::Fault,
+            format!("the submission's process broke the protocol: {what}"),
+            seen,
+        ),
+        Reply::Gone(Gone::Closed | Gone::Interrupted) => {
+            Look::ended(EvaluationEnd::Fault, "the submission's process ended", seen)
+        }
+    }
+}
+
+fn head(v: &Json) -> String {
+    v.to_string().chars().take(100).collect()
+}
+
+/// How a forward pass is asked for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The device.
+    pub device: Device,
+    /// The tensors of the pass before are used again, with these values in them.
+    pub held: bool,
+    /// Time for it.
+    pub limit: Duration,
+    /// Absolute and relative tolerance at once.
+    pub tolerance: f64,
+}
+
+/// Runs a case and compares its output with the reference in the precision asked for.
+pub fn look(session: &mut Session<'_>, case: &Case, ask: &Ask) -> Look {
+    let mut seen = Seen::default();
+    // Other inputs find other noise in fresh memory, or what is never written would look like an answer kept.
+    let mut device = ask.device.clone();
+    device.seed = device.seed.wrapping_add(case.seed.wrapping_mul(0x9E37_79B9));
+    let request = json!({"type": "forward", "seed": case.seed, "held": ask.held, "stale": null});
+    let reply = session.ask(request, Some(("inputs", &case.inputs)), &device, ask.limit, &mut seen);
+    let answer = match reply {
+        Reply::Answer(answer) if answer.get("type").and_then(Json::as_str) == Some("output") => answer,
+        other => return failure(other, seen),
+    };
+    let read = wire::storages(session.child.exchange.bytes(), &answer)
+        .and_then(|s| wire::value(answer.get("value").unwrap_or(&Json::Null), &s));
+    let value = match read {
+        Ok(value) => value,
+        Err(e) => return failure(Reply::Gone(Gone::Broken(e.to_string())), seen),
+    };
+    let tensors: Vec<Tensor> = wire::tensors(&value).into_iter().map(wire::dense).collect();
+    let mut look = against(&tensors, &case.official.tensors, ask.tolerance, seen);
+    look.output = Some(tensors);
+    look.modified = answer
+        .get("modified")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_u64)
+        .collect();
+    look.aliases = answer.get("aliases").and_then(Json::as_bool).unwrap_or(false);
+    look.patched = answer
+        .get("patched")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+        .map(str::to_owned)
+        .collect();
+    look
+}
+
+/// Outputs against a reference.
+pub fn against(outputs: &[Tensor], reference: &[Tensor], tolerance: f64, seen: Seen) -> Look {
+    if outputs.len() != reference.len() {
+        let message = format!("{} tensors where the reference gives {}", outputs.len(), reference.len());
+        return Look::ended(EvaluationEnd::Mismatch, message, seen);
+    }
+    let mut all = Vec::with_capacity(outputs.len());
+    for (k, (out, want)) in outputs.iter().zip(reference).enumerate() {
+        match compare(out, want, &OPTIONS) {
+            Ok(c) => all.push(c),
+            Err(e) => return Look::ended(EvaluationEnd::Mismatch, format!("{}: {e}", name(k)), seen),
+        }
+    }
+    let Some(worst) = Comparison::worst(all) else {
+        return Look::ended(EvaluationEnd::Mismatch, "no output", seen);
+    };
+    let mut look = Look::ended(EvaluationEnd::of(&worst, tolerance), "", seen);
+    look.message = None;
+    look.threshold = worst.threshold;
+    if !look.passes() {
+        look.first_wrong = first_wrong(outputs, reference, tolerance);
+    }
+    look
+}
+
+fn name(k: usize) -> String {
+    if k == 0 { "output".into() } else { format!("output{k}") }
+}
+
+fn first_wrong(outputs: &[Tensor], reference: &[Tensor], t: f64) -> Option<WrongElement> {
+    for (k, (out, want)) in outputs.iter().zip(reference).enumerate() {
+        if let Ok(Some((index, wrong))) = first_mismatch(out, want, t, t, &OPTIONS) {
+            return Some(WrongElement {
+                output: name(k),
+                index,
+                at: coordinates(&want.shape, index),
+                got: out.get_f64(index),
+                want: want.get_f64(index),
+                wrong_elements: wrong,
+                elements: out.len(),
+            });
+        }
+    }
+    None
+}
+
+fn coordinates(shape: &[u64], index: u64) -> Vec<u64> {
+    let mut rest = index;
+    let mut out: Vec<u64> = Vec::with_capacity(shape.len());
+    for extent in shape.iter().rev() {
+        out.push(rest.checked_rem(*extent).unwrap_or(0));
+        rest = rest.checked_div(*extent).unwrap_or(0);
+    }
+    out.reverse();
+    out
+}
+
+/// The worst threshold of one set of tensors against another; infinite where they cannot be compared.
+pub fn distance(a: &[Tensor], b: &[Tensor]) -> f64 {
+    if a.len() != b.len() {
+        return f64::INFINITY;
+    }
+    a.iter().zip(b).map(|(x, y)| compare(x, y, &OPTIONS).map_or(f64::INFINITY, |c| c.threshold)).fold(
+        0.0,
+        |w, t| {
+            if t > w || t.is_nan() { t } else { w }
+        },
+    )
+}
+
+/// Equal bit by bit?
+pub fn identical(a: &[Tensor], b: &[Tensor]) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(x, y)| x.dtype == y.dtype && x.shape == y.shape && x.data == y.data)
+}
+
+/// As good as equal: to a millionth of the largest magnitude.
+pub fn nearly_identical(a: &[Tensor], b: &[Tensor]) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(x, y)| {
+            let largest = assay_judge::max_abs_finite(y);
+            compare(x, y, &OPTIONS).is_ok_and(|c| c.non_finite == 0 && c.max_abs <= 1e-6 * largest)
+        })
+}
+
+/// One value everywhere?
+pub fn constant(t: &Tensor) -> bool {
+    let size = usize::try_from(t.dtype.size_bytes()).unwrap_or(1).max(1);
+    t.len() > 1 && t.data.chunks_exact(size).all(|c| Some(c) == t.data.get(..size))
+}
+
+/// Does a reference vary by more than rounding?
+pub fn varies(t: &Tensor) -> bool {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for i in 0..t.len() {
+        let v = t.get_f64(i);
+        if v.is_finite() {
+            (low, high) = (low.min(v), high.max(v));
+        }
+    }
+    high > low && high - low > 1e-5 * high.abs().max(low.abs())
+}
+
+/// Tensors to be left in fresh memory.
+pub fn stale(tensors: &[Tensor]) -> Vec<HostTensor> {
+    tensors.iter().cloned().map(wire::given).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_tensor::DType;
+
+    fn tensor(values: &[f64]) -> Tensor {
+        Tensor::from_f64_values(DType::F32, &[values.len() as u64], values).unwrap()
+    }
+
+    #[test]
+    fn an_output_is_judged_by_number_shape_dtype_and_values() {
+        let want = [tensor(&[1.0, 2.0, 3.0])];
+        let judge = |out: &[Tensor]| against(out, &want, 1e-2, Seen::default());
+        assert!(judge(&[tensor(&[1.0, 2.0, 3.001])]).passes());
+        let wrong = judge(&[tensor(&[1.0, 2.5, 4.0])]);
+        let first = wrong.first_wrong.unwrap();
+        assert_eq!((first.index, first.got, first.want, first.wrong_elements), (1, 2.5, 2.0, 2));
+        assert!(judge(&[]).mismatches());
+        assert!(judge(&[tensor(&[1.0, 2.0])]).message.unwrap().contains("shape"));
+        let int = Tensor::from_f64_values(DType::I32, &[3], &[1.0, 2.0, 3.0]).unwrap();
+        assert!(judge(&[int]).mismatches());
+        assert_eq!(judge(&[tensor(&[1.0, f64::NAN, 3.0])]).end, EvaluationEnd::NonFinite);
+    }
+
+    #[test]
+    fn constants_and_answers_that_are_as_good_as_equal_are_told() {
+        assert!(constant(&tensor(&[2.0, 2.0, 2.0])) && !constant(&tensor(&[2.0, 2.0, 2.1])));
+        assert!(!constant(&tensor(&[2.0])));
+        assert!(varies(&tensor(&[0.0, 1e-9])) && !varies(&tensor(&[1.0, 1.0 + 1e-7])));
+        // Close by the benchmark's tolerance, and not the same answer.
+        assert!(!nearly_identical(&[tensor(&[0.0, 0.0])], &[tensor(&[2e-6, 3e-6])]));
+        assert!(nearly_identical(&[tensor(&[2.0, 3.0])], &[tensor(&[2.0, 3.0])]));
+    }
+}

@@ -1,0 +1,33 @@
+# problem: relu
+# verdict: crashed
+# tricks:
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+cuda = """
+#include <torch/extension.h>
+#include <cuda_runtime.h>
+
+__global__ void relu_kernel(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+torch::Tensor relu_cuda(torch::Tensor x) {
+    TORCH_CHECK(x.dim() == 5, "five dimensions only");
+    return x;
+}
+"""
+
+module = load_inline(
+    name="relu_raises",
+    cpp_sources="torch::Tensor relu_cuda(torch::Tensor x);",
+    cuda_sources=cuda,
+    functions=["relu_cuda"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return module.relu_cuda(x)
