@@ -3,8 +3,8 @@
 Called in a child of the fork server before a line of the submission runs, and never undone. Three layers, each of which
 the system may refuse; what was taken is reported and what was not is a warning of `assay`:
 
-- *limits* (`setrlimit`): address space, processor time, size of a file, open files, core dumps; processes too, which the
-  system does not count for root.
+- *limits* (`setrlimit`): address space, processor time, size of a file, open files, core dumps; processes too, which
+  the system does not count for root.
 - *landlock*: reading below the interpreter's and the system's own folders and the submission's private one, writing
   below the private one alone; no TCP, no signals and no abstract sockets beyond the domain where the kernel knows how.
 - *seccomp*: no new process (threads are allowed), no program started, no socket of any kind, no signal to another
@@ -162,7 +162,8 @@ def program(machine, own):
     """The filter, in classic BPF: a list of (code, jump if true, jump if false, constant)."""
     column, audit = ARCHITECTURES[machine]
     load, equal, greater_equal, anded, answer = 0x20, 0x15, 0x35, 0x45, 0x06
-    number, arch, first, first_high, second = 0, 4, 16, 20, 24
+    # Where the number, the architecture and the low half of the first argument stand in what a filter sees.
+    number, arch, first = 0, 4, 16
     lines = [
         (load, 0, 0, arch),
         (equal, 1, 0, audit),

@@ -97,9 +97,9 @@ def numbers(tree, fixed):
         except (ValueError, SyntaxError, TypeError):
             value = folded(line.value)
         whole = lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0  # noqa: E731
-        if whole(value) or (isinstance(value, (tuple, list)) and value and all(map(whole, value))):
-            if line.targets[0].id not in fixed:
-                out[line.targets[0].id] = value
+        several = isinstance(value, (tuple, list)) and value and all(map(whole, value))
+        if (whole(value) or several) and line.targets[0].id not in fixed:
+            out[line.targets[0].id] = value
     return out
 
 
@@ -109,7 +109,8 @@ def folded(node):
     if not all(isinstance(n, allowed) for n in ast.walk(node)):
         return None
     try:
-        return eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<constant>", "eval"), {"__builtins__": {}})
+        code = compile(ast.fix_missing_locations(ast.Expression(node)), "<constant>", "eval")
+        return eval(code, {"__builtins__": {}})
     except Exception:
         return None
 
@@ -184,7 +185,7 @@ class Setting:
             return [self.cast(x) for x in self.get_inputs()]
 
     def output(self, inputs, seed, exact):
-        """The reference's output, in its own precision or in float64, and whether it wrote to an input or gave one back."""
+        """The reference's output, in its own precision or float64; inputs it wrote to; whether it gave one back."""
         if exact and self.exact is None:
             self.exact = copy.deepcopy(self.model)
             self.exact.load_state_dict(self.state)
@@ -200,7 +201,7 @@ class Setting:
                 out = model(*given)
             finally:
                 torch.set_default_dtype(default)
-                model.load_state_dict({k: v for k, v in self.state.items()})
+                model.load_state_dict(dict(self.state.items()))
         flat = [t for t in tree_flatten(out)[0] if isinstance(t, torch.Tensor)]
         places = {x.untyped_storage().data_ptr() for x in given if isinstance(x, torch.Tensor) and x.numel()}
         modified = [
@@ -239,7 +240,8 @@ class Worker(Server):
     def problem(self, request):
         path = field(request, "path", (str,))
         problem = self.problems[path] = Problem(path)
-        return {"type": "problem", "sha256": problem.sha256, "numbers": {k: plain(v) for k, v in problem.numbers.items()}}
+        listed = {k: plain(v) for k, v in problem.numbers.items()}
+        return {"type": "problem", "sha256": problem.sha256, "numbers": listed}
 
     def cost(self, request):
         """What a forward pass at some extents asks for, without computing it: shapes alone run (device `meta`)."""

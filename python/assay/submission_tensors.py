@@ -1,5 +1,5 @@
-"""Values of a submission's world in the messages of `docs/submission-worker.md`: tensors as views of storages that lie in
-the exchange, everything else as it is.
+"""Values of a submission's world in the messages of `docs/submission-worker.md`: tensors as views of storages that lie
+in the exchange, everything else as it is.
 
 A message carries `storages`, a list of `[offset, bytes]` in the exchange; a tensor names one of them with its dtype,
 sizes, strides and first element, so that two views of one memory stay that. Whoever receives a message copies what it
@@ -118,7 +118,7 @@ class Codec:
 
     def read(self, offset, size):
         """A storage of its own with these bytes."""
-        if not (0 <= offset and 0 <= size and offset + size <= self.bytes):
+        if not (offset >= 0 and size >= 0 and offset + size <= self.bytes):
             raise ValueError(f"{size} bytes at {offset} of an exchange of {self.bytes}")
         with torch._C.DisableTorchFunction():
             out = torch.empty(size, dtype=torch.uint8)

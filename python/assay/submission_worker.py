@@ -13,6 +13,7 @@ happen in `assay`.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import mmap
@@ -121,16 +122,18 @@ class Child:
         keep = {0, 1, 2, self.requests.fileno(), self.replies.fileno()}
         for name in os.listdir("/proc/self/fd") if os.path.isdir("/proc/self/fd") else []:
             if int(name) not in keep:
-                try:
+                with contextlib.suppress(OSError):
                     os.close(int(name))
-                except OSError:
-                    pass
         sys.stdout = open(1, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         os.environ.clear()
         os.environ.update(
-            HOME=self.private, TMPDIR=self.private, PATH="/usr/bin:/bin", TORCH_EXTENSIONS_DIR=self.private, LANG="C.UTF-8"
+            HOME=self.private,
+            TMPDIR=self.private,
+            PATH="/usr/bin:/bin",
+            TORCH_EXTENSIONS_DIR=self.private,
+            LANG="C.UTF-8",
         )
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         torch.set_grad_enabled(True)
@@ -202,7 +205,8 @@ class Child:
         self.guarded("load", work)
         made = self.module.get("ModelNew")
         if not isinstance(made, type):
-            return {"type": "raised", "stage": "load", "kind": "NameError", "message": "the file defines no class `ModelNew`"}
+            message = "the file defines no class `ModelNew`"
+            return {"type": "raised", "stage": "load", "kind": "NameError", "message": message}
         return {"type": "loaded", "takes": parameters(made), "patched": self.patched()}
 
     def on_make(self, request):
@@ -454,10 +458,8 @@ def compact(value):
 
 
 def same_places(held, inputs):
-    return len(held) == len(inputs) and all(
-        a.shape == b.shape and a.dtype == b.dtype if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else True
-        for a, b in zip(held, inputs)
-    )
+    pairs = [(a, b) for a, b in zip(held, inputs) if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)]
+    return len(held) == len(inputs) and all(a.shape == b.shape and a.dtype == b.dtype for a, b in pairs)
 
 
 def parameters(kind):
@@ -525,10 +527,8 @@ class Server:
                 os.setsid()
                 Child(request).live()
             except BaseException as e:
-                try:
+                with contextlib.suppress(OSError):
                     os.write(2, f"{type(e).__name__}: {e}\n".encode())
-                except OSError:
-                    pass
             finally:
                 os._exit(status)
         self.children[pid] = None
