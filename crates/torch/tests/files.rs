@@ -41,7 +41,7 @@ fn problem(level: &str, id: &str) -> Problem {
 }
 
 fn oracle(settings: &Settings, problem: &Problem, path: &Path, cache: Option<&Path>) -> FileOracle<'static> {
-    let files = BTreeMap::from([(problem.key(), path.to_owned())]);
+    let files = BTreeMap::from([(problem.key(), path.to_owned().into())]);
     FileOracle::new(settings, &files, cache.map(Path::to_owned), &NEVER).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! `assay audit`, and the gate of `assay problems --verify`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -10,6 +10,7 @@ use assay_campaign::{AuditConfig, CampaignError, audit as run_audit};
 use assay_measure::{Environment, Protocol};
 use assay_problems::{Extents, Operators, Oracle, OracleError, Problem};
 use assay_report::text::clean;
+use assay_torch::kernelbench::FileFor;
 use serde_json::json;
 
 use crate::cli::{AuditArgs, Common, ExtentsArg};
@@ -135,7 +136,7 @@ pub struct Chosen {
     /// Those with a substrate.
     pub problems: Vec<Problem>,
     /// Their files, by key.
-    pub files: BTreeMap<String, PathBuf>,
+    pub files: BTreeMap<String, FileFor>,
     /// Files without one, and why.
     pub without: Vec<(String, String)>,
 }

@@ -1,12 +1,12 @@
 //! `assay audit --kernelbench`: which files, which problems, and the oracle that they are.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use assay_problems::Problem;
 use assay_torch::Settings;
-use assay_torch::kernelbench::{File, FileOracle, find_files};
+use assay_torch::kernelbench::{File, FileFor, FileOracle, find_files};
 
 use crate::cli::AuditArgs;
 use crate::commands::audit::{Chosen, patterns};
@@ -39,7 +39,7 @@ pub fn choose(path: &Path, args: &AuditArgs) -> Result<Chosen, Failure> {
         match known.remove(&key) {
             Some(problem) => {
                 out.problems.push(problem);
-                out.files.insert(key, file.path);
+                out.files.insert(key, file.path.into());
             }
             None if own || !every => {}
             None => out.without.push((
@@ -64,7 +64,7 @@ pub fn choose(path: &Path, args: &AuditArgs) -> Result<Chosen, Failure> {
 /// No PyTorch, a file that cannot be read.
 pub fn oracle<'a>(
     args: &AuditArgs,
-    files: &BTreeMap<String, PathBuf>,
+    files: &BTreeMap<String, FileFor>,
     interrupted: &'a AtomicBool,
 ) -> Result<FileOracle<'a>, Failure> {
     let settings = Settings {

@@ -41,14 +41,15 @@ pub(super) fn desk() -> Result<BTreeMap<String, BTreeMap<String, Value>>, TorchE
 /// # Errors
 /// `Bad` where there is no such level, no file, or no file of a number that was asked for.
 pub fn find(dir: &Path, levels: &[u32], ids: &[u32]) -> Result<Vec<File>, TorchError> {
+    let levels = if levels.is_empty() { &[1, 2, 3][..] } else { levels };
     let root = [dir.join("KernelBench"), dir.to_path_buf()]
         .into_iter()
-        .find(|d| d.join("level1").is_dir())
+        .find(|d| d.join("level1").is_dir() || levels.iter().any(|l| d.join(format!("level{l}")).is_dir()))
         .ok_or_else(|| {
-        TorchError::Bad(format!("`{}` has neither `KernelBench/level1` nor `level1`", dir.display()))
-    })?;
+            TorchError::Bad(format!("`{}` has neither `KernelBench/level1` nor `level1`", dir.display()))
+        })?;
     let mut out = Vec::new();
-    for &level in if levels.is_empty() { &[1, 2, 3][..] } else { levels } {
+    for &level in levels {
         let folder = root.join(format!("level{level}"));
         let entries = std::fs::read_dir(&folder).map_err(|error| TorchError::Io {
             action: "read",

@@ -24,7 +24,7 @@ use crate::client::{Raised, Torch};
 use crate::error::TorchError;
 
 pub use files::{File, find, find_files};
-pub use oracle::FileOracle;
+pub use oracle::{FileFor, FileOracle};
 pub use report::{Candidate, Constant, ProblemReport, Status, Violations, others};
 
 /// The official seed.

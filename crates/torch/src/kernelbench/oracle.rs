@@ -61,11 +61,31 @@ struct Bound {
     extents: BTreeMap<String, Source>,
 }
 
+/// A file and what is known of it.
+#[derive(Clone, Debug, Default)]
+pub struct FileFor {
+    /// Where it is; of a task of robust-kbench its folder or `func_forward.py`.
+    pub path: PathBuf,
+    /// Extents that it has whatever the recipe says: module-level names and values.
+    pub base: BTreeMap<String, Value>,
+    /// Where the problem was made from the file: from each of its inputs and parameters to the tensor of the export
+    /// (`input:0`, `parameter:conv.weight`).
+    pub sources: Option<BTreeMap<String, String>>,
+}
+
+impl From<PathBuf> for FileFor {
+    fn from(path: PathBuf) -> FileFor {
+        FileFor { path, ..FileFor::default() }
+    }
+}
+
 /// A file for a problem.
 #[derive(Clone, Debug)]
 struct Located {
     path: PathBuf,
     sha256: String,
+    base: BTreeMap<String, Value>,
+    sources: Option<BTreeMap<String, String>>,
 }
 
 /// The files of a benchmark, executed by PyTorch.
@@ -94,13 +114,16 @@ impl<'a> FileOracle<'a> {
     /// `Unusable` and the like where no worker starts; `Io` where a file cannot be read.
     pub fn new(
         settings: &Settings,
-        files: &BTreeMap<String, PathBuf>,
+        files: &BTreeMap<String, FileFor>,
         cache: Option<PathBuf>,
         interrupted: &'a AtomicBool,
     ) -> Result<FileOracle<'a>, TorchError> {
         let files = files
             .iter()
-            .map(|(key, path)| Ok((key.clone(), Located { path: path.clone(), sha256: digest_of(path)? })))
+            .map(|(key, file)| {
+                let FileFor { path, base, sources } = file.clone();
+                Ok((key.clone(), Located { sha256: digest_of(&path)?, path, base, sources }))
+            })
             .collect::<Result<_, TorchError>>()?;
         let torch = Torch::start(settings, interrupted)?;
         let version = torch.version().to_owned();
@@ -197,6 +220,14 @@ impl<'a> FileOracle<'a> {
         if problem.outputs.len() != 1 {
             return Err(OracleError::Unsupported("the problem has several outputs".into()));
         }
+        if let Some(sources) = &located.sources {
+            let bound = stated(problem, sources)?;
+            let ours = ours(problem)?;
+            return match self.agrees(session, problem, &bound, &ours)? {
+                None => Ok(bound),
+                Some(why) => Err(why),
+            };
+        }
         let of = |kind: InputKind| problem.inputs.iter().filter(move |i| i.kind == kind);
         let points = points(problem).map_err(OracleError::Input)?;
         let masks: Vec<&str> =
@@ -216,13 +247,7 @@ impl<'a> FileOracle<'a> {
         {
             return Ok(bound);
         }
-        let ours = checks()
-            .into_iter()
-            .map(|recipe| {
-                let made = Operators.evaluate(problem, &recipe)?;
-                Ok((recipe, made))
-            })
-            .collect::<Result<Vec<_>, OracleError>>()?;
+        let ours = ours(problem)?;
         let mut first = None;
         for n in 0..MOST_CHOICES {
             let again = json!({"type": "bind", "path": located.path, "again": true});
@@ -303,7 +328,9 @@ impl<'a> FileOracle<'a> {
         let located = self.located(problem)?;
         let key = problem.key();
         let dims = problem.dims_for(recipe, Extents::Desk).map_err(|e| input(e.to_string()))?;
-        let overrides = overrides(problem, bound, &dims).map_err(OracleError::Input)?;
+        let mut extents = located.base.clone();
+        let own = overrides(problem, bound, &dims).map_err(OracleError::Input)?;
+        extents.extend(own.into_iter().map(|(name, size)| (name, json!(size))));
         let official = matches!(recipe.kind, Kind::Official | Kind::LogUniform(..));
         let (own_inputs, own_parameters) = (official && !given, !recipe.params && !given);
         let values = problem.input_values(recipe, Extents::Desk).map_err(|e| input(e.to_string()))?;
@@ -352,7 +379,7 @@ impl<'a> FileOracle<'a> {
         let request = json!({
             "type": "reference",
             "path": located.path,
-            "overrides": overrides,
+            "overrides": extents,
             "seed": SEED,
             "trial": recipe.seed,
             "scale": if own_inputs { recipe.factor() } else { 1.0 },
@@ -460,6 +487,45 @@ impl Oracle for FileOracle<'_> {
         let bound = self.bound(&mut session, problem)?;
         self.reference(&mut session, problem, &bound, recipe, false)
     }
+}
+
+/// How a file is taken that the problem was made from.
+fn stated(problem: &Problem, sources: &BTreeMap<String, String>) -> Result<Bound, OracleError> {
+    let mut bound = Bound {
+        inputs: BTreeMap::new(),
+        parameters: BTreeMap::new(),
+        masks: Vec::new(),
+        extents: BTreeMap::new(),
+    };
+    for i in &problem.inputs {
+        let target = sources.get(&i.name).map_or("", String::as_str);
+        match target.split_once(':') {
+            Some(("input", n)) if n.parse::<usize>().is_ok() => {
+                bound.inputs.insert(i.name.clone(), n.parse().unwrap_or(0));
+            }
+            Some(("parameter" | "buffer", name)) => {
+                bound.parameters.insert(i.name.clone(), name.to_owned());
+            }
+            _ => {
+                return Err(OracleError::Unsupported(format!(
+                    "`{}` is `{target}` of the exported module, which only it can make",
+                    i.name
+                )));
+            }
+        }
+    }
+    Ok(bound)
+}
+
+/// What our reference gives on the inputs of the check.
+fn ours(problem: &Problem) -> Result<Vec<(Recipe, Evaluated)>, OracleError> {
+    checks()
+        .into_iter()
+        .map(|recipe| {
+            let made = Operators.evaluate(problem, &recipe)?;
+            Ok((recipe, made))
+        })
+        .collect()
 }
 
 /// Inputs that tell ways of taking a file apart: every parameter with values of its own.
