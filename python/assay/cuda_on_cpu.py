@@ -3,8 +3,8 @@
 Every tensor lies in the CPU's memory and says that it is on `cuda:0`, apart from those that `.cpu()` or an explicit CPU
 device made. Device arguments are dropped on the way in, `.cuda()` and `.to("cuda")` are the identity, streams and
 events are objects whose methods do nothing, and `torch.compile` gives back what it was given. Memory that a
-program asks for without a value (`torch.empty` and its relatives) holds noise, as fresh memory on a device does, or what the caller
-lets it hold.
+program asks for without a value (`torch.empty` and its relatives) holds noise, as fresh memory on a device does, or
+what the caller lets it hold.
 
 What this misses: a tensor that a submission forgets to move to the device is not told apart, and an error that only
 another thread of the submission's would see is not seen (the mode is the main thread's).
