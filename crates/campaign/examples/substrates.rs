@@ -12,7 +12,7 @@ use assay_campaign::execute::{Buffer, End, Executable, Mode, execute};
 use assay_campaign::{filter, inputs};
 use assay_measure::Origin;
 use assay_nvrtc::{Compiler, Install, Limits, Unit, WorkerCommand, worker_main};
-use assay_problems::{HostProgram, InputKind, Plan, Problem, Recipe, Root, discover};
+use assay_problems::{HostProgram, InputKind, Operators, Plan, Problem, Recipe, Root, discover};
 use assay_simt::{Engine, Fill, Memory, Role, Sanitize, Schedule};
 use assay_tensor::DType;
 
@@ -147,7 +147,8 @@ fn emit_files(dir: &str, problem: &Problem, compiler: &Compiler, plan: &Plan) ->
 
 fn one(problem: &Problem, compiler: &Compiler, emit: Option<&str>) -> Result<Line, String> {
     let text = |e: assay_campaign::CampaignError| e.to_string();
-    let input = inputs::prepare(problem, &Recipe::official(0), Origin::Official, false).map_err(text)?;
+    let input =
+        inputs::prepare(&Operators, problem, &Recipe::official(0), Origin::Official, false).map_err(text)?;
     let shapes = vec![("desk".to_owned(), input.dims.clone())];
     let options = assay_nvrtc::Options::default();
     let version = filter::compiled(problem, compiler, &options, "kernel.cu", &problem.kernel_source, &shapes)
