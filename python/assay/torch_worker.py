@@ -17,6 +17,7 @@ import platform
 
 from benchmark_file import FileRequests
 from torch_export import Exported
+from torch_extents import shrunk
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
 
 if TORCH_MISSING is None:
@@ -88,13 +89,32 @@ class Replace(ast.NodeTransformer):
 
     def visit_Module(self, node):
         for line in node.body:
-            if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
-                name = line.targets[0].id
-                if name in self.values:
-                    value = self.values.pop(name)
-                    value = tuple(value) if isinstance(line.value, ast.Tuple) else value
-                    line.value = ast.parse(repr(value), mode="eval").body
+            if not isinstance(line, ast.Assign):
+                continue
+            # Of `height = width = 64` the first name stands for all.
+            target = line.targets[0]
+            if isinstance(target, ast.Name):
+                line.value = self.replaced(target, line.value)
+                continue
+            both = isinstance(target, ast.Tuple) and isinstance(line.value, ast.Tuple)
+            if both and len(target.elts) == len(line.value.elts):
+                line.value.elts = [self.replaced(*pair) for pair in zip(target.elts, line.value.elts)]
         return ast.fix_missing_locations(node)
+
+    def replaced(self, target, old):
+        if not isinstance(target, ast.Name) or target.id not in self.values:
+            return old
+        value = self.values.pop(target.id)
+        value = tuple(value) if isinstance(old, ast.Tuple) else value
+        return ast.parse(repr(value), mode="eval").body
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read()
+    except (OSError, UnicodeDecodeError) as e:
+        raise Fault(f"cannot read `{path}`: {e}") from e
 
 
 class Problem:
@@ -106,11 +126,7 @@ class Problem:
     """
 
     def __init__(self, path, overrides, seed, trials):
-        try:
-            with open(path, encoding="utf-8") as f:
-                source = f.read()
-        except (OSError, UnicodeDecodeError) as e:
-            raise Fault(f"cannot read `{path}`: {e}") from e
+        source = read(path)
         self.sha256 = hashlib.sha256(source.encode()).hexdigest()
         with Stage("load"):
             tree = ast.parse(source, path)
@@ -212,6 +228,7 @@ class Worker(FileRequests, Server):
         "trial",
         "accepts",
         "violations",
+        "shrink",
         "export",
         "reveal",
         "values",
@@ -346,6 +363,22 @@ class Worker(FileRequests, Server):
             worst = worst.max().item() if worst.numel() else 0.0
             threshold = math.inf if not math.isfinite(worst) else max(threshold, worst)
         return {"type": "violations", "counts": counts, "threshold": number(threshold)}
+
+    def shrink(self, request):
+        path, overrides = field(request, "path", (str,)), field(request, "overrides", (dict,))
+        source = read(path)
+        with Stage("load"):
+            tree = ast.parse(source, path)
+
+        def make(values):
+            context = {}
+            replaced = Replace(values).visit(ast.parse(source, path))
+            exec(compile(replaced, path, "exec"), context)
+            return context
+
+        torch.set_default_dtype(torch.float32)
+        values, work = shrunk(make, tree, overrides, field(request, "work", (int,)))
+        return {"type": "shrunk", "overrides": values, "work": work}
 
     def export(self, request):
         self.exported = None

@@ -221,9 +221,9 @@ pub struct MutateArgs {
 /// `assay problems`.
 #[derive(Debug, Args)]
 pub struct ProblemsArgs {
-    /// Only this level
-    #[arg(long, value_name = "L")]
-    pub level: Option<u32>,
+    /// Only these levels
+    #[arg(long = "level", value_name = "L,…", value_delimiter = ',')]
+    pub levels: Vec<u32>,
     /// Only these: globs, a problem's folder, or a folder of them
     #[arg(long, value_name = "GLOB|DIR")]
     pub problems: Vec<String>,
@@ -242,9 +242,35 @@ pub struct ProblemsArgs {
     /// Run every substrate through the gate: references, ragged shapes, sanitizer
     #[arg(long)]
     pub verify: bool,
+    #[command(flatten)]
+    pub files: KernelbenchArgs,
     /// Find the largest input magnitudes on which correct kernels still agree within 1e-2, at desk extents
     #[arg(long, conflicts_with = "verify")]
     pub ceilings: bool,
+}
+
+/// `assay problems --kernelbench`.
+#[derive(Debug, Args)]
+pub struct KernelbenchArgs {
+    /// A checkout of KernelBench, or a folder of its levels: its own files, each exported by PyTorch, lowered to a problem
+    /// of plain kernels and, with --verify, run against PyTorch's outputs
+    #[arg(long, value_name = "DIR")]
+    pub kernelbench: Option<PathBuf>,
+    /// With --kernelbench: an interpreter that has PyTorch
+    #[arg(long, value_name = "P", default_value = "python3", requires = "kernelbench")]
+    pub python: PathBuf,
+    /// With --kernelbench: only these numbers within each level
+    #[arg(long, value_name = "I,…", value_delimiter = ',', requires = "kernelbench")]
+    pub ids: Vec<u32>,
+    /// With --kernelbench: steps of the plain kernels, in millions, to which extents are cut
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "kernelbench", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub work: u64,
+    /// With --kernelbench: seconds that one request to PyTorch may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, requires = "kernelbench", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout: u64,
+    /// With --kernelbench: write the problems' folders here, for `--problems DIR` of any command
+    #[arg(long, value_name = "DIR", requires = "kernelbench")]
+    pub out: Option<PathBuf>,
 }
 
 /// `--refereeable`.

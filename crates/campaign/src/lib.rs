@@ -15,6 +15,7 @@ pub mod error;
 pub mod execute;
 mod external;
 pub mod filter;
+pub mod gate;
 pub mod harness;
 mod huge;
 pub mod inputs;

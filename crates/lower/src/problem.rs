@@ -16,6 +16,8 @@ use crate::{inplace, rows, text};
 /// A problem's folder as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratedProblem {
+    /// The folder's name, `2_conv_relu`.
+    pub slug: String,
     /// `problem.toml`.
     pub toml: String,
     /// `kernel.cu`.
@@ -44,14 +46,14 @@ impl GeneratedProblem {
         std::fs::write(folder.join("kernel.cu"), &self.cuda)
     }
 
-    /// Writes the folder and loads it.
+    /// The problem, as the catalogue loads it.
     ///
     /// # Errors
-    /// `Malformed` where the catalogue refuses what was generated, or the folder cannot be written.
-    pub fn load(&self, folder: &Path) -> Result<Problem, Unsupported> {
-        self.write(folder)
-            .map_err(|e| Unsupported::Malformed(format!("cannot write {}: {e}", folder.display())))?;
-        assay_problems::load(folder).map_err(|e| Unsupported::Malformed(e.to_string()))
+    /// `Malformed` where the catalogue refuses what was generated.
+    pub fn problem(&self) -> Result<Problem, Unsupported> {
+        let dir = Path::new("<generated>").join(&self.slug);
+        assay_problems::load_text(&self.toml, &self.cuda, &dir)
+            .map_err(|e| Unsupported::Malformed(e.to_string()))
     }
 }
 
@@ -104,7 +106,10 @@ pub fn lower(graph: &ExportedGraph) -> Result<GeneratedProblem, Unsupported> {
     let head: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || " _-.,()".contains(*c)).collect();
     let head = format!("{head}: one plain kernel per call, generated.");
     let cuda = cuda.finish(&head, &read, &written);
+    let slug: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
     Ok(GeneratedProblem {
+        slug,
         toml: toml(&cx, name, &reference, &results),
         launches: cuda.matches("<<<").count(),
         cuda,

@@ -820,21 +820,39 @@ fn slice(cx: &mut Cx<'_>, node: &Node) -> Result<Arg, Unsupported> {
         let (start, len) = (start as u64, (end - start) as u64);
         return narrowed(cx, node, x, d, start, len).map(Arg::Tensor);
     }
-    // As many whole groups of `step` as there are results, if they lie inside.
-    let groups = wanted.get(d).copied().unwrap_or(0);
-    let whole = u64::try_from(step).ok().and_then(|s| groups.checked_mul(s));
-    match whole {
-        Some(len) if step > 1 && start as u64 + len <= shape[d] => {
-            let part = narrowed(cx, node, x, d, start as u64, len)?;
-            let mut split = cx.tensors[part].shape.clone();
-            split[d] = groups;
-            split.insert(d + 1, step as u64);
-            let parts = cx.reshaped(part, split);
-            let args =
-                [("input", Arg::Tensor(parts)), ("dim", int(size(node, d as u64 + 1)?)), ("index", int(0))];
-            Ok(Arg::Tensor(cx.call(&ops::shape::select::OP, &args, (dtype, wanted))))
+    let Some(step) = u64::try_from(step).ok().filter(|s| *s > 1) else {
+        return Err(not(node, format!("a step of {step}")));
+    };
+    let (start, groups) = (start as u64, wanted.get(d).copied().unwrap_or(0));
+    // The first of every group of `step`; the last group may be cut short, then its first is taken by itself.
+    let fits =
+        |g: u64| g.checked_mul(step).and_then(|len| len.checked_add(start)).is_some_and(|e| e <= shape[d]);
+    let whole = if fits(groups) { groups } else { groups.saturating_sub(1) };
+    if groups == 0 || !fits(whole) {
+        return Err(not(node, "a range that does not lie inside"));
+    }
+    let mut parts = Vec::new();
+    if whole > 0 {
+        let part = narrowed(cx, node, x, d, start, whole * step)?;
+        let mut split = cx.tensors[part].shape.clone();
+        split[d] = whole;
+        split.insert(d + 1, step);
+        let grouped = cx.reshaped(part, split);
+        let args =
+            [("input", Arg::Tensor(grouped)), ("dim", int(size(node, d as u64 + 1)?)), ("index", int(0))];
+        let mut own = wanted.clone();
+        own[d] = whole;
+        parts.push(Arg::Tensor(cx.call(&ops::shape::select::OP, &args, (dtype, own))));
+    }
+    if whole < groups {
+        parts.push(Arg::Tensor(narrowed(cx, node, x, d, start + whole * step, 1)?));
+    }
+    match parts.as_slice() {
+        [one] => Ok(one.clone()),
+        _ => {
+            let args = [("tensors", Arg::Tuple(parts)), ("dim", int(size(node, d as u64)?))];
+            Ok(Arg::Tensor(cx.call(&ops::shape::cat::OP, &args, (dtype, wanted))))
         }
-        _ => Err(not(node, format!("a step of {step} whose last group is not whole"))),
     }
 }
 

@@ -35,7 +35,10 @@ fn graphs_become_the_references_beside_them_and_folders_that_load() {
             std::fs::write(&expected, &made.reference).unwrap();
         }
         assert_eq!(made.reference, std::fs::read_to_string(&expected).unwrap(), "{name}");
-        let problem = made.load(&scratch.path().join(&name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let problem = made.problem().unwrap_or_else(|e| panic!("{name}: {e}"));
+        made.write(&scratch.path().join(&name)).unwrap();
+        let written = assay_problems::load(scratch.path().join(&name)).unwrap();
+        assert_eq!(written.digests(), problem.digests(), "{name}");
         let plan = problem.plan(&BTreeMap::new()).unwrap_or_else(|e| panic!("{name}: {e}\n{}", made.cuda));
         assert_eq!(plan.launches().count(), made.launches, "{name}");
         assert_eq!(problem.outputs, made.outputs, "{name}");
@@ -61,7 +64,6 @@ fn every_graph_has_its_module() {
 
 #[test]
 fn hostile_graphs_are_refused_in_one_sentence_and_hostile_names_become_names() {
-    let scratch = tempfile::tempdir().unwrap();
     for path in files("hostile", "json") {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
@@ -69,9 +71,8 @@ fn hostile_graphs_are_refused_in_one_sentence_and_hostile_names_become_names() {
             .ok()
             .and_then(|v| v["expect"].as_str().map(str::to_owned))
             .unwrap_or_else(|| "malformed".to_owned());
-        let made = ExportedGraph::from_json(&text)
-            .and_then(|g| lower(&g))
-            .and_then(|p| p.load(&scratch.path().join(&name)).map(|l| (p, l)));
+        let made =
+            ExportedGraph::from_json(&text).and_then(|g| lower(&g)).and_then(|p| p.problem().map(|l| (p, l)));
         match made {
             Err(e) => {
                 let said = e.to_string();

@@ -1,6 +1,6 @@
 //! The catalogue: problems, dims, the host launcher, input recipes.
 //!
-//! Arrives: a folder with `problem.toml` and `kernel.cu` ([`load`], [`discover`]), and a [`Recipe`] by its text.
+//! Arrives: a folder with `problem.toml` and `kernel.cu` ([`load`], [`discover`]) or as text ([`load_text`]), and a [`Recipe`] by its text.
 //! Leaves: a checked [`Problem`]; its inputs as tensors ([`Problem::make_inputs`]) or as functions of an
 //! index ([`Problem::input_values`]); and what its launcher asks of
 //! the device as a [`Plan`] ([`Problem::plan`], [`HostProgram`]). [`device_source`] cuts any CUDA file down to what
@@ -41,7 +41,7 @@ pub use folder::MAX_FILE_BYTES;
 pub use include::{Inlined, inline_includes};
 pub use init::{Init, Made, Values};
 pub use inputs::InputValues;
-pub use load::load;
+pub use load::{load, load_text};
 pub use losses::{Loss, Lost};
 pub use names::known_names;
 pub use oracle::{Evaluated, Operators, Oracle, OracleError};

@@ -29,6 +29,17 @@ pub fn load(dir: impl AsRef<Path>) -> Result<Problem, LoadError> {
     load_folder(&Folder::Disk(dir.as_ref().to_owned()))
 }
 
+/// Loads a problem whose two files are given as text; `dir` is how messages call their folder. Nothing is read: the kernel
+/// file includes nothing.
+///
+/// # Errors
+/// `At` for anything wrong inside them.
+pub fn load_text(toml: &str, kernel: &str, dir: &Path) -> Result<Problem, LoadError> {
+    let slug = dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+    let kernel = Inlined::whole(&dir.join("kernel.cu"), kernel.to_owned());
+    build(&Text { file: dir.join("problem.toml"), text: toml }, &kernel, dir.to_owned(), slug)
+}
+
 pub(crate) fn load_folder(folder: &Folder) -> Result<Problem, LoadError> {
     let toml_source = folder.read("problem.toml")?;
     let kernel_source = folder.read("kernel.cu")?;

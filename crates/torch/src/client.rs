@@ -199,6 +199,21 @@ impl<'a> Torch<'a> {
         Ok(listed)
     }
 
+    /// Tensors of the module that was exported last, by their targets.
+    ///
+    /// # Errors
+    /// As [`Torch::evaluate`]; what PyTorch raises is the inner error.
+    pub fn values(
+        &mut self,
+        names: &[String],
+        what: &str,
+    ) -> Result<Result<BTreeMap<String, Tensor>, Raised>, TorchError> {
+        match self.ask(&json!({"type": "values", "names": names}), what)? {
+            Ok(reply) => self.outputs(&reply, "values", names, what).map(Ok),
+            Err(raised) => Ok(Err(raised)),
+        }
+    }
+
     /// One request; what PyTorch raised is the inner error, its stage before its message.
     pub(crate) fn ask(&mut self, request: &Value, what: &str) -> Result<Result<Value, Raised>, TorchError> {
         self.worker.allow(Duration::from_secs(self.settings.seconds));

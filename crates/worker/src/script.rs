@@ -32,6 +32,7 @@ impl Script {
                 PROTOCOL,
                 python!("benchmark_file.py"),
                 python!("torch_export.py"),
+                python!("torch_extents.py"),
                 python!("torch_worker.py"),
             ],
         }

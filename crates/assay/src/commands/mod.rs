@@ -29,6 +29,8 @@ mod run;
 mod sparse;
 #[cfg(feature = "device")]
 mod submission;
+#[cfg(feature = "device")]
+mod substrates;
 mod sweep;
 #[cfg(feature = "device")]
 mod sweep_kernel;

@@ -4,7 +4,7 @@ use assay_problems::{Dim, Extents, Problem, Reach, Recipe, Trivial, known_names,
 use serde_json::{Value, json};
 
 use crate::cli::{Common, ProblemsArgs, YesNo};
-use crate::commands::{audit, ceilings, list};
+use crate::commands::{audit, ceilings, list, substrates};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
@@ -16,6 +16,9 @@ const WITH_NOTES: usize = 5;
 /// # Errors
 /// Bad input: a pattern that matches nothing, a name that no problem has, a folder with a fault, a gate over no problem.
 pub fn problems(common: &Common, args: &ProblemsArgs) -> Result<Exit, Failure> {
+    if let Some(folder) = &args.files.kernelbench {
+        return substrates::substrates(common, args, folder);
+    }
     let mut all = list::find_problems(&args.problems)?;
     known_names(&all, &args.operators, &args.techniques).map_err(Failure::bad_input)?;
     all.retain(|p| fits(p, args));
@@ -45,7 +48,7 @@ fn fits(p: &Problem, args: &ProblemsArgs) -> bool {
     let lower = |s: &str| s.to_lowercase();
     let calls = |name: &String| p.operators.iter().any(|o| lower(o) == lower(name));
     let uses = |part: &String| p.techniques.iter().any(|t| lower(t).contains(&lower(part)));
-    args.level.is_none_or(|level| p.level == level)
+    (args.levels.is_empty() || args.levels.contains(&p.level))
         && args.operators.iter().all(calls)
         && args.techniques.iter().all(uses)
         && args.refereeable.is_none_or(|want| p.can_referee() == (want == YesNo::Yes))

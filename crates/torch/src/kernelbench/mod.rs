@@ -9,6 +9,7 @@
 //! check's own float32 arithmetic is monotone in the distance. So the interval of accepted constants is computed, and its
 //! middle checked in that arithmetic.
 
+mod export;
 mod files;
 mod oracle;
 mod report;
@@ -23,6 +24,7 @@ use sha2::{Digest as _, Sha256};
 use crate::client::{Raised, Torch};
 use crate::error::TorchError;
 
+pub use export::{Refusal, Revealed, Substrate, reveal, shrink, substrate};
 pub use files::{File, find, find_files};
 pub use oracle::{FileFor, FileOracle};
 pub use report::{Candidate, Constant, ProblemReport, Status, Violations, others};

@@ -1,0 +1,153 @@
+"""Extents at which a CPU device affords a problem file: module-level numbers made smaller until the work fits.
+
+The work is counted, not run: the module and its inputs are made on the meta device, where tensors have shapes and no
+elements. Numbers are halved, those that are called a batch first, then free extents, then those that look like the
+length of a reduction; names with the same number go together, so that what is square stays square. A cut that the
+module refuses is not made.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+
+from torch_export import overload
+from worker_protocol import TORCH_MISSING
+
+if TORCH_MISSING is None:
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+else:
+    TorchDispatchMode = object
+
+# Never cut: what an operator is, not how much it has to do.
+FIXED = re.compile(
+    r"kernel|stride|pad|dilat|group|pool|scale|head|level|layer|num_|dim$|axis|class|reduct|patch|expan", re.I
+)
+BATCH = re.compile(r"batch|^bs$|^b$", re.I)
+INNER = re.compile(
+    r"^in_|^in$|input_size|in_feat|in_chan|hidden|embed|^k$|^l$|features$|channels?$|vocab|state|model", re.I
+)
+# Sizes down to which the free extents, then the inner ones are cut, and again.
+LEAST = (16, 4)
+STEPS = 200
+
+
+class Work(TorchDispatchMode):
+    """Counts what the plain kernels of a forward pass would do: elements, and terms of sums."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        name = overload(func)
+        result = out[0] if isinstance(out, (tuple, list)) and out else out
+        if not isinstance(result, torch.Tensor):
+            return out
+        tensors = [a for a in args if isinstance(a, torch.Tensor)]
+        terms = 1
+        if name == "convolution":
+            weight, transposed, groups = args[1], args[6], args[8]
+            # A transposed convolution tries every tap of its window.
+            terms = math.prod(weight.shape[1:]) if not transposed else weight.shape[0] // groups * weight[0, 0].numel()
+        elif name in ("mm", "bmm"):
+            terms = args[0].shape[-1]
+        elif name in ("addmm", "baddbmm"):
+            terms = args[1].shape[-1]
+        elif "attention" in name:
+            terms = 2 * args[1].shape[-2]
+        elif "pool" in name and len(args) > 1 and isinstance(args[1], (list, tuple)):
+            terms = math.prod(args[1])
+        self.count += max([result.numel() * terms, *(t.numel() for t in tensors)])
+        return out
+
+
+def numbers(tree, context):
+    """The module-level names that are assigned whole numbers, or lists of them, and what they are in this context."""
+    found = {}
+    for line in tree.body:
+        if not isinstance(line, ast.Assign):
+            continue
+        # Of `height = width = 64` the first name stands for all.
+        target = line.targets[0]
+        for name in target.elts if isinstance(target, ast.Tuple) else [target]:
+            value = context.get(name.id) if isinstance(name, ast.Name) else None
+            if type(value) is int and value > 0:
+                found[name.id] = value
+            elif isinstance(value, (list, tuple)) and value and all(type(v) is int and v > 0 for v in value):
+                found[name.id] = list(value)
+    return found
+
+
+def work(make, values):
+    """The work of a forward pass with these numbers, None where the module does not take them or cannot be counted."""
+    try:
+        context = make(values)
+        with torch.device("meta"):
+            model = context["Model"](*context["get_init_inputs"]())
+            inputs = context["get_inputs"]()
+            with Work() as counted:
+                out = model(*inputs)
+        out = out if isinstance(out, (tuple, list)) else [out]
+        if any(isinstance(x, torch.Tensor) and x.numel() == 0 for x in [*inputs, *out]):
+            return None
+        return counted.count + sum(x.numel() for x in inputs if isinstance(x, torch.Tensor))
+    except Exception:
+        return None
+
+
+def smaller(value):
+    return [-(-v // 2) if v > LEAST[-1] else v for v in value] if isinstance(value, list) else -(-value // 2)
+
+
+def turn(name, value):
+    """When a number is cut: batches first, then what is large; None where it is small."""
+    size = max(value) if isinstance(value, list) else value
+    if BATCH.search(name):
+        return 0 if size > 2 else None
+    for round_, least in enumerate(LEAST):
+        if size > least:
+            return 2 * round_ + (2 if INNER.search(name) else 1)
+    return None
+
+
+def shrunk(make, tree, overrides, most):
+    """Numbers by name at which the work is at most `most`, or as near as cuts lead, and that work."""
+    values = dict(overrides)
+    total = work(make, values)
+    found = numbers(tree, make(values))
+    if total is None:
+        return values, None
+    stuck = set()
+    for _ in range(STEPS):
+        if total <= most:
+            break
+        now = {name: values.get(name, value) for name, value in found.items() if not FIXED.search(name)}
+        groups = {}
+        for name, value in now.items():
+            when = turn(name, value)
+            if when is not None:
+                groups.setdefault((when, -max(value) if isinstance(value, list) else -value, str(value)), []).append(
+                    name
+                )
+        tried = [(key, names) for key, names in sorted(groups.items()) if (key, tuple(names)) not in stuck]
+        if not tried:
+            break
+        key, names = tried[0]
+        less = {**values, **{name: smaller(now[name]) for name in names}}
+        cut = work(make, less)
+        if cut is None or cut >= total:
+            # Together they cannot be cut; one by one they may.
+            stuck.add((key, tuple(names)))
+            for name in names if len(names) > 1 else []:
+                less = {**values, name: smaller(now[name])}
+                cut = work(make, less)
+                if cut is not None and cut < total:
+                    values, total = less, cut
+                    break
+            continue
+        values, total = less, cut
+    return values, total
