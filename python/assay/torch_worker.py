@@ -91,11 +91,11 @@ class Replace(ast.NodeTransformer):
         for line in node.body:
             if not isinstance(line, ast.Assign):
                 continue
-            # Of `height = width = 64` the first name stands for all.
-            target = line.targets[0]
-            if isinstance(target, ast.Name):
+            # `height = width = 64` is one number with two names: of those given the smallest.
+            names = [t for t in line.targets if isinstance(t, ast.Name) and t.id in self.values]
+            for target in sorted(names, key=lambda t: str(self.values[t.id]).zfill(20), reverse=True):
                 line.value = self.replaced(target, line.value)
-                continue
+            target = line.targets[0]
             both = isinstance(target, ast.Tuple) and isinstance(line.value, ast.Tuple)
             if both and len(target.elts) == len(line.value.elts):
                 line.value.elts = [self.replaced(*pair) for pair in zip(target.elts, line.value.elts)]

@@ -17,7 +17,7 @@ const BAD: &[(&str, &str, &str)] = &[
     ("raises", "raise ValueError('no \\x1b[31mcolour')", "refused"),
     ("dies", "import os; os._exit(7)", "refused"),
     ("prints", "print('{\"type\": \"exported\"}'); return torch.relu(x)", "pass"),
-    ("gives_text", "return 'y'", "refused"),
+    ("gives_text", "return 'y'", "unsupported"),
 ];
 
 fn checkout() -> (tempfile::TempDir, Vec<(String, String)>) {

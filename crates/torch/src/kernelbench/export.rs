@@ -26,6 +26,9 @@ pub struct Substrate {
     pub sha256: String,
 }
 
+/// Module-level names and values, and the work at them where it can be counted.
+pub type Cut = (BTreeMap<String, Value>, Option<u64>);
+
 /// Why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -75,7 +78,7 @@ pub fn shrink(
     file: &File,
     overrides: &BTreeMap<String, Value>,
     work: u64,
-) -> Result<Result<(BTreeMap<String, Value>, Option<u64>), Refusal>, TorchError> {
+) -> Result<Result<Cut, Refusal>, TorchError> {
     let request = json!({"type": "shrink", "path": file.path, "overrides": overrides, "work": work});
     let reply = match torch.ask(&request, &file.name)? {
         Ok(reply) => reply,

@@ -24,7 +24,7 @@ use sha2::{Digest as _, Sha256};
 use crate::client::{Raised, Torch};
 use crate::error::TorchError;
 
-pub use export::{Refusal, Revealed, Substrate, reveal, shrink, substrate};
+pub use export::{Cut, Refusal, Revealed, Substrate, reveal, shrink, substrate};
 pub use files::{File, find, find_files};
 pub use oracle::{FileFor, FileOracle};
 pub use report::{Candidate, Constant, ProblemReport, Status, Violations, others};
