@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn problems_without_parameters_have_a_file_and_others_say_why_not() {
         let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../problems/level1");
-        let file = |name: &str| problem_file(&assay_problems::load(&dir.join(name)).unwrap());
+        let file = |name: &str| problem_file(&assay_problems::load(dir.join(name)).unwrap());
         let relu = file("19_relu").unwrap();
         assert!(relu.contains("def forward(self, x):") && relu.contains("y = relu(x)"), "{relu}");
         assert!(relu.contains("D = 393216"), "{relu}");
