@@ -519,6 +519,7 @@ pub enum PrecisionArg {
 
 impl PrecisionArg {
     /// As the workers call it.
+    #[cfg(feature = "device")]
     pub fn name(self) -> &'static str {
         match self {
             PrecisionArg::Fp32 => "fp32",
