@@ -288,7 +288,9 @@ def test_an_interrupt_ends_the_command(command, tmp_path, stubborn):
     pid = tmp_path / "pid"
     ignore = "signal.signal(signal.SIGINT, signal.SIG_IGN)\n" if stubborn else ""
     command(f"{ignore}open({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)")
-    code = f"import assay; assay._command.GRACE = 0.2; assay.check({KERNEL!r}, '1/19')"
+    # A shell that starts the tests in the background ignores SIGINT for them, and Python then leaves it ignored.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heed}; import assay; assay._command.GRACE = 0.2; assay.check({KERNEL!r}, '1/19')"
     parent = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     child = int(wait_for(pid))
     parent.send_signal(signal.SIGINT)

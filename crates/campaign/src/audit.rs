@@ -384,13 +384,11 @@ fn check_manifest(store: &Store, manifest: &Value, config: &AuditConfig<'_>) -> 
             return Ok(());
         }
         let old: Value = serde_json::from_str(&old).unwrap_or(Value::Null);
-        let changed: Vec<String> = manifest
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(k, v)| old.get(k.as_str()) != Some(v))
-            .map(|(k, _)| format!("`{k}`"))
-            .collect();
+        // A key may stand in one of them alone, such as another oracle.
+        let keys = |v: &Value| v.as_object().map(|m| m.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        let all: BTreeSet<String> = keys(manifest).into_iter().chain(keys(&old)).collect();
+        let changed: Vec<String> =
+            all.into_iter().filter(|k| old.get(k) != manifest.get(k)).map(|k| format!("`{k}`")).collect();
         return Err(CampaignError::BadRun {
             path: store.folder().to_owned(),
             what: format!(

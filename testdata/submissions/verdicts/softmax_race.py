@@ -11,6 +11,8 @@ cuda = """
 
 __global__ void softmax_kernel(const float* x, float* y, int columns) {
     __shared__ float part[128];
+    __shared__ int width;
+    width = columns;  // every thread writes the same: a race that no value shows
     const float* row = x + blockIdx.x * columns;
     int t = threadIdx.x;
     float top = -INFINITY;
@@ -22,8 +24,9 @@ __global__ void softmax_kernel(const float* x, float* y, int columns) {
         __syncthreads();
     }
     top = part[0];
+    __syncthreads();
     float sum = 0.0f;
-    for (int c = t; c < columns; c += 128) sum += expf(row[c] - top);
+    for (int c = t; c < width; c += 128) sum += expf(row[c] - top);
     part[t] = sum;
     __syncthreads();
     for (int s = 64; s > 0; s >>= 1) {
