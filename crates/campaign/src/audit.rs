@@ -385,7 +385,8 @@ fn check_manifest(store: &Store, manifest: &Value, config: &AuditConfig<'_>) -> 
         }
         let old: Value = serde_json::from_str(&old).unwrap_or(Value::Null);
         // A key may stand in one of them alone, such as another oracle.
-        let keys = |v: &Value| v.as_object().map(|m| m.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        let keys =
+            |v: &Value| v.as_object().map(|m| m.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
         let all: BTreeSet<String> = keys(manifest).into_iter().chain(keys(&old)).collect();
         let changed: Vec<String> =
             all.into_iter().filter(|k| old.get(k) != manifest.get(k)).map(|k| format!("`{k}`")).collect();
