@@ -51,11 +51,20 @@ pub fn check(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
         if args.sanitize_only {
             return Err(Failure::bad_input("--sanitize-only takes one `.cu` file, not a folder"));
         }
-        return if files(&args.path, "cu")?.is_empty() {
-            submission::folder(common, args)
-        } else {
-            folder(common, args)
+        return match (files(&args.path, "cu")?.is_empty(), files(&args.path, "py")?.is_empty()) {
+            (false, false) => Err(Failure::bad_input(format!(
+                "`{}` holds CUDA files and Python files; put them in a folder each",
+                args.path.display()
+            ))),
+            (false, true) => {
+                of_the_catalogue(args)?;
+                folder(common, args)
+            }
+            (true, _) => submission::folder(common, args),
         };
+    }
+    if args.path.extension().is_some_and(|e| e != "py") {
+        of_the_catalogue(args)?;
     }
     match args.path.extension().and_then(|e| e.to_str()) {
         Some("py") => submission::one(common, args),
@@ -63,6 +72,17 @@ pub fn check(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
         Some("cu" | "cuh") => one(common, args),
         _ => Err(Failure::bad_input(format!("`{}` is no `.cu` file", args.path.display()))),
     }
+}
+
+/// CUDA files are judged by the catalogue's problems.
+fn of_the_catalogue(args: &CheckArgs) -> Result<(), Failure> {
+    if args.kernelbench.is_none() {
+        return Ok(());
+    }
+    Err(Failure::unsupported(
+        "`--kernelbench` with CUDA files is not part of this version: a `.cu` file with kernels and `launch` is checked \
+         against `assay problems`, a submission in Python against the benchmark's own files",
+    ))
 }
 
 /// The problem, the suite and the inputs that the command line names.

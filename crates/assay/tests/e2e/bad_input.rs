@@ -305,12 +305,18 @@ fn usage_that_is_wrong_exits_two_and_names_it() {
 
 #[test]
 fn what_this_version_lacks_is_unsupported_not_wrong() {
-    for words in [
-        vec!["check", "x.cu", "--problem", "1/23", "--kernelbench", "dir"],
-        vec!["check", "x.cu", "--problem", "1/23", "--python", "python3"],
-    ] {
-        assay(&words).exits(4).says(&["not part of this version"]);
+    let dir = tempfile::tempdir().unwrap();
+    let kernel = dir.path().join("x.cu");
+    std::fs::write(&kernel, "void launch() {}\n").unwrap();
+    for path in [kernel.as_path(), dir.path()] {
+        assay(&["check", path.to_str().unwrap(), "--problem", "1/23", "--kernelbench", "dir"])
+            .exits(4)
+            .says(&["not part of this version"]);
     }
+    std::fs::write(dir.path().join("x.py"), "").unwrap();
+    assay(&["check", dir.path().to_str().unwrap(), "--problem", "1/23"])
+        .exits(2)
+        .says(&["CUDA files and Python"]);
 }
 
 #[test]
