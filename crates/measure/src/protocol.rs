@@ -70,7 +70,7 @@ pub struct Protocol {
     pub atol: f64,
     /// Relative tolerance.
     pub rtol: f64,
-    /// Does it ask each problem's targeted recipes too?
+    /// Does it ask each problem's targeted recipes too? Those of them that are valid at its tolerance.
     pub targeted: bool,
     /// Does it ask what greedy cover selects at this budget, for a problem not in `problems`?
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -297,10 +297,15 @@ fn ask_checker(
     one.caught = counted.iter().filter(|&&m| one.detected[m]).count() as u64;
 }
 
-/// The recipes that a protocol asks of a problem, given its matrix.
+/// The recipes that a protocol asks of a problem, given its matrix. Of the targeted ones, which are ours to choose, only those
+/// that correct kernels agree on at its tolerance.
 fn asked(protocol: &Protocol, matrix: &KillMatrix, targets: &[usize]) -> Vec<String> {
-    let targeted: Vec<String> =
-        matrix.inputs.iter().filter(|i| i.targeted).map(|i| i.recipe.clone()).collect();
+    let targeted: Vec<String> = matrix
+        .inputs
+        .iter()
+        .filter(|i| i.targeted && i.is_valid(protocol.tolerance()))
+        .map(|i| i.recipe.clone())
+        .collect();
     protocol.recipes(&matrix.key(), &targeted, |budget| {
         let pool: Vec<usize> = (0..matrix.inputs.len()).collect();
         let cover = suite_cover(matrix, targets, &pool, protocol.tolerance(), budget);

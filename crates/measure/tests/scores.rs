@@ -119,6 +119,25 @@ fn targeted_recipes_count_whatever_their_origin() {
 }
 
 #[test]
+fn a_targeted_recipe_on_which_correct_kernels_differ_is_not_asked() {
+    let mut matrices = two_problems();
+    let mut p = protocol("p", &["official#0"], 1e-2);
+    p.targeted = true;
+    matrices[0].inputs[3].validity = Graded::at(0.0105);
+    let rejected = ControlRun {
+        control: "plain-kernel".to_owned(),
+        end: EvaluationEnd::Mismatch,
+        official: Graded::at(0.0105),
+    };
+    matrices[0].inputs[3].controls = vec![rejected];
+    let s = score(&p, &matrices, &Scope::All);
+    assert_eq!((&s.problems[0].inputs[..], s.false_kills), (&[0][..], 0));
+    // At a tolerance where they agree it is.
+    let s = score(&Protocol { atol: 0.1, rtol: 0.1, ..p }, &matrices, &Scope::All);
+    assert_eq!(s.problems[0].inputs, [0, 3]);
+}
+
+#[test]
 fn a_suite_budget_takes_the_cover_of_the_run_unless_the_table_has_the_problem() {
     let matrices = two_problems();
     let text =
