@@ -196,29 +196,49 @@ class RobustKBenchTask:
         taken = inspect.signature(function).parameters
         return {k: v for k, v in {**self.own[part], **self.shared}.items() if k in taken}
 
+    def made(self):
+        """The module, of whatever numbers the generator is at."""
+        kind = self.context["Model"]
+        return kind(**self.settings("init", kind.__init__))
+
     def model(self, _seed, trial_seed):
         torch.manual_seed(trial_seed)
-        made = self.context["Model"]
-        return made(**self.settings("init", made.__init__))
+        return self.made()
 
     def inputs(self):
         made = self.context["get_inputs"]
         return list(made(**self.settings("input", made)))
 
 
-def load(path, overrides):
-    """The file with these extents, and the SHA-256 of its text (of a task's settings too)."""
+def text_of(path):
+    """The text of a file, or of the file of a task's folder, and where that is."""
     if os.path.isdir(path):
         path = os.path.join(path, "func_forward.py")
     try:
         with open(path, encoding="utf-8") as f:
-            source = f.read()
+            return path, f.read()
     except (OSError, UnicodeDecodeError) as e:
         raise Fault(f"cannot read `{path}`: {e}") from e
+
+
+def settings_of(path, source):
+    """Where a task's settings are, None of a file that is no task of robust-kbench."""
+    config = os.path.join(os.path.dirname(path), "config_forward.json")
+    return config if "get_init_inputs" not in source and os.path.isfile(config) else None
+
+
+def is_task(path):
+    """Whether the file is a task of robust-kbench."""
+    return settings_of(*text_of(path)) is not None
+
+
+def load(path, overrides):
+    """The file with these extents, and the SHA-256 of its text (of a task's settings too)."""
+    path, source = text_of(path)
     kind = KernelBenchFile
     digest = hashlib.sha256(source.encode())
-    config = os.path.join(os.path.dirname(path), "config_forward.json")
-    if "get_init_inputs" not in source and os.path.isfile(config):
+    config = settings_of(path, source)
+    if config is not None:
         kind = RobustKBenchTask
         with open(config, "rb") as f:
             digest.update(f.read())

@@ -222,6 +222,8 @@ class Recorder(TorchDispatchMode):
     def __init__(self, replay=None):
         super().__init__()
         self.kept, self.replay = [], replay
+        # Which of them are masks of a dropout.
+        self.masks = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
@@ -236,6 +238,7 @@ class Recorder(TorchDispatchMode):
             else:
                 out.copy_(self.replay[at])
         self.kept.append(which.clone())
+        self.masks.append(overload(func) in ("bernoulli_", "bernoulli", "native_dropout"))
         return out
 
 
@@ -284,7 +287,9 @@ class Exported:
                 at = next(order)
                 if isinstance(inputs[at], torch.Tensor):
                     words = described(inputs[at], drawn_inputs[at])
-                    graph["inputs"].append(self.tensor(name, f"input:{at}", inputs[at], words))
+                    # The n-th of those that are tensors.
+                    target = f"input:{len(graph['inputs'])}"
+                    graph["inputs"].append(self.tensor(name, target, inputs[at], words))
                 continue
             if spec.kind == kinds.PARAMETER:
                 tensor = program.state_dict[spec.target]
@@ -422,9 +427,9 @@ class Exported:
                 if not isinstance(one, torch.Tensor):
                     raise Raised("result", f"output {i} is of type {type(one).__name__}, no tensor")
                 self.values[f"{'output' if dtype == torch.float32 else 'truth'}:{i}"] = one
-            results.append((outputs, recorder.kept))
-        for i, one in enumerate(results[0][1]):
-            self.values[f"random:{i}"] = one
+            results.append((outputs, recorder.kept, recorder.masks))
+        for i, (one, mask) in enumerate(zip(*results[0][1:])):
+            self.values[f"random:{i}"] = one.bool() if mask else one
         return {"outputs": len(results[0][0]), "random": len(results[0][1])}
 
     def pick(self, names):

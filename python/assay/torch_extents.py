@@ -103,9 +103,21 @@ def smaller(value):
     return [-(-v // 2) if v > LEAST[-1] else v for v in value] if isinstance(value, list) else -(-value // 2)
 
 
+def same(tree):
+    """Names that one module-level statement gives one value, by the first of them: `height = width = 64`."""
+    found = {}
+    for line in tree.body:
+        if isinstance(line, ast.Assign) and len(line.targets) > 1:
+            names = [t.id for t in line.targets if isinstance(t, ast.Name)]
+            found.update({names[0]: names[1:]} if names else {})
+    return found
+
+
 def turn(name, value):
     """When a number is cut: batches first, then what is large; None where it is small."""
     size = max(value) if isinstance(value, list) else value
+    # A setting of a task is called `input.batch_size`.
+    name = name.rpartition(".")[2]
     if BATCH.search(name):
         return 0 if size > 2 else None
     for round_, least in enumerate(LEAST):
@@ -114,18 +126,18 @@ def turn(name, value):
     return None
 
 
-def shrunk(make, tree, overrides, most):
-    """Numbers by name at which the work is at most `most`, or as near as cuts lead, and that work."""
+def shrunk(make, found, overrides, most):
+    """Numbers by name at which the work is at most `most`, or as near as cuts lead, and that work; `found` are the
+    numbers that there are, before any is cut."""
     values = dict(overrides)
     total = work(make, values)
-    found = numbers(tree, make(values))
     if total is None:
         return values, None
     stuck = set()
     for _ in range(STEPS):
         if total <= most:
             break
-        now = {name: values.get(name, value) for name, value in found.items() if not FIXED.search(name)}
+        now = {name: values.get(name, value) for name, value in found.items() if not FIXED.search(name.rpartition(".")[2])}
         groups = {}
         for name, value in now.items():
             when = turn(name, value)

@@ -15,9 +15,9 @@ import hashlib
 import math
 import platform
 
-from benchmark_file import FileRequests
+from benchmark_file import FileRequests, is_task, load
 from torch_export import Exported
-from torch_extents import shrunk
+from torch_extents import numbers, same, shrunk
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
 
 if TORCH_MISSING is None:
@@ -118,7 +118,8 @@ def read(path):
 
 
 class Problem:
-    """A file with `Model`, `get_inputs` and `get_init_inputs`, run as KernelBench's `eval.py` runs it, on the CPU.
+    """A file with `Model`, `get_inputs` and `get_init_inputs`, run as KernelBench's `eval.py` runs it, on the CPU; or a
+    task of robust-kbench, whose weights are drawn with the trial's seed: those of the first are kept for all.
 
     That is: the seed before the init inputs, again before the model; every input cast to the precision, integers too;
     the module in training mode; the seeds of the trials drawn from the seed; a trial's seed before its inputs and again
@@ -126,6 +127,16 @@ class Problem:
     """
 
     def __init__(self, path, overrides, seed, trials):
+        torch.manual_seed(seed)
+        self.seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(trials)]
+        if is_task(path):
+            file, self.sha256 = load(path, overrides)
+            self.get_inputs, self.make, self.init = file.inputs, file.made, []
+            self.model_seed = self.seeds[0]
+            with Stage("model"):
+                torch.manual_seed(self.model_seed)
+                self.model = self.make()
+            return
         source = read(path)
         self.sha256 = hashlib.sha256(source.encode()).hexdigest()
         with Stage("load"):
@@ -147,8 +158,6 @@ class Problem:
             self.model = context["Model"](*init)
             self.model = self.model.to(dtype=torch.float32)
         self.make, self.init, self.model_seed = context["Model"], init, seed
-        torch.manual_seed(seed)
-        self.seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(trials)]
 
     @staticmethod
     def cast(x, dtype=None):
@@ -366,9 +375,18 @@ class Worker(FileRequests, Server):
 
     def shrink(self, request):
         path, overrides = field(request, "path", (str,)), field(request, "overrides", (dict,))
+        most = field(request, "work", (int,))
+        torch.set_default_dtype(torch.float32)
+        if is_task(path):
+
+            def task(values):
+                file, _ = load(path, values)
+                return {"Model": file.made, "get_inputs": file.inputs, "get_init_inputs": list}
+
+            file, _ = load(path, overrides)
+            values, work = shrunk(task, file.elements(), overrides, most)
+            return {"type": "shrunk", "overrides": values, "work": work}
         source = read(path)
-        with Stage("load"):
-            tree = ast.parse(source, path)
 
         def make(values):
             context = {}
@@ -376,8 +394,14 @@ class Worker(FileRequests, Server):
             exec(compile(replaced, path, "exec"), context)
             return context
 
-        torch.set_default_dtype(torch.float32)
-        values, work = shrunk(make, tree, overrides, field(request, "work", (int,)))
+        with Stage("load"):
+            tree = ast.parse(source, path)
+            found = numbers(tree, make(overrides))
+        values, work = shrunk(make, found, overrides, most)
+        # Whoever takes the numbers name by name needs all names of one.
+        for name, others in same(tree).items():
+            if name in values:
+                values.update({other: values[name] for other in others if other not in values})
         return {"type": "shrunk", "overrides": values, "work": work}
 
     def export(self, request):

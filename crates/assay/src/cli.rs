@@ -184,6 +184,10 @@ pub struct AuditArgs {
     /// With --kernelbench: where PyTorch's results are kept by content [default: below the user's cache folder]
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
+    /// With --kernelbench: steps of the plain kernels, in millions, to which the extents of a file without a problem in the
+    /// catalogue are cut
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub work: u64,
     /// Which extents: `desk` are those that a CPU affords
     #[arg(long, value_enum, default_value_t = ExtentsArg::Desk)]
     pub extents: ExtentsArg,

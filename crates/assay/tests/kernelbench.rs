@@ -48,8 +48,95 @@ fn a_folder_without_files_and_options_without_the_folder_are_bad_input() {
     }
     let file = data("kernelbench/taken/1_19.py");
     let o = assay(&["audit", "--kernelbench", &file, "--python", "/nonexistent"]);
+    assert_eq!(o.status.code(), Some(2), "{}", words(&o));
+    assert!(words(&o).contains("/nonexistent"), "{}", words(&o));
+}
+
+/// An audit of one file that the catalogue has no problem for, into `out`.
+fn generated(python: &str, file: &str, out: &Path, more: &[&str]) -> Output {
+    let (file, cache) = (data(&format!("kernelbench/generated/{file}")), out.with_file_name("cache"));
+    let mut args = vec!["audit", "--kernelbench", &file, "--python", python];
+    args.extend(["--out", out.to_str().unwrap(), "--cache", cache.to_str().unwrap(), "--json"]);
+    args.extend(more);
+    assay(&args)
+}
+
+#[test]
+fn a_module_that_no_catalogue_has_is_lowered_and_audited_and_every_command_knows_the_run() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let o = generated(&python, "gated.py", &run, &[]);
+    assert_eq!(o.status.code(), Some(0), "{}", words(&o));
+    assert!(words(&o).contains("gated (0/1): the substrate is generated"), "{}", words(&o));
+    let summary: Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_eq!(summary["pipeline"]["problems"], 1);
+    assert_eq!(summary["pipeline"]["baselines_failed"], 0);
+    assert!(summary["pipeline"]["witnessed"].as_u64().unwrap() > 20, "{}", summary["pipeline"]);
+    let official = &summary["protocols"][0];
+    assert!(official["detected"].as_u64().unwrap() > 0 && official["false_kills"] == 0, "{official}");
+    let caveats = summary["caveats"].as_array().unwrap();
+    assert!(caveats.iter().any(|c| c.as_str().unwrap().contains("generated from the benchmark's modules")));
+    let manifest: Value = serde_json::from_slice(&std::fs::read(run.join("manifest.json")).unwrap()).unwrap();
+    let made = &manifest["oracle"]["generated"]["0/1"];
+    assert_eq!(made["file"], "generated/gated.py");
+    // Both names of the extent that was cut.
+    assert!(made["extents"]["batch"].as_u64().unwrap() < 4096, "{made}");
+    assert_eq!(made["extents"]["batch"], made["extents"]["rows"]);
+    let folder = run.join("generated/level0/gated");
+    let toml = std::fs::read_to_string(folder.join("problem.toml")).unwrap();
+    assert!(toml.contains("dtype = \"bool\"") && folder.join("kernel.cu").is_file(), "{toml}");
+
+    // It is made again for a run that is continued, and is what it was.
+    let o = generated(&python, "gated.py", &run, &["--resume"]);
+    assert_eq!(o.status.code(), Some(0), "{}", words(&o));
+    let again: Value = serde_json::from_slice(&o.stdout).unwrap();
+    for part in ["pipeline", "families", "rules", "protocols", "caveats"] {
+        assert_eq!(again[part], summary[part], "{part}");
+    }
+    // Other extents are another problem.
+    let o = generated(&python, "gated.py", &run, &["--resume", "--work", "2"]);
+    assert_eq!(o.status.code(), Some(2), "{}", words(&o));
+    assert!(words(&o).contains("`problems`"), "{}", words(&o));
+    let (run, release) = (run.to_str().unwrap(), dir.path().join("release"));
+    for args in [
+        vec!["report", run, "--json"],
+        vec!["compare", run, run, "--json"],
+        vec!["export", run, release.to_str().unwrap(), "--json"],
+    ] {
+        let o = assay(&args);
+        assert_eq!(o.status.code(), Some(0), "{args:?}: {}", words(&o));
+        serde_json::from_slice::<Value>(&o.stdout).unwrap();
+    }
+}
+
+#[test]
+fn files_that_are_not_the_catalogues_problem_and_tasks_of_another_benchmark_are_lowered() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    for (file, key, said) in [
+        ("level1/19_not_relu.py", "0/1019", "computes something else than the catalogue's reference"),
+        ("task", "0/1", "the substrate is generated"),
+    ] {
+        let run = dir.path().join(key.replace('/', "_"));
+        let o = generated(&python, file, &run, &["--protocol", "kernelbench-2025"]);
+        assert_eq!(o.status.code(), Some(0), "{file}: {}", words(&o));
+        assert!(words(&o).contains(said) && words(&o).contains(key), "{file}: {}", words(&o));
+        let summary: Value = serde_json::from_slice(&o.stdout).unwrap();
+        assert_eq!(summary["problems"][0]["problem"], key, "{file}");
+        assert!(summary["pipeline"]["witnessed"].as_u64().unwrap() > 10, "{file}: {}", summary["pipeline"]);
+    }
+}
+
+#[test]
+fn an_operator_that_nothing_lowers_is_named() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let o = generated(&python, "spectrum.py", &run, &[]);
     assert_eq!(o.status.code(), Some(4), "{}", words(&o));
-    assert!(words(&o).contains("no file has a substrate"), "{}", words(&o));
+    assert!(words(&o).contains("no file has a substrate") && words(&o).contains("fft_rfft"), "{}", words(&o));
+    assert!(!run.join("run.db").exists());
 }
 
 #[test]

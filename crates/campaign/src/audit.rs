@@ -49,6 +49,8 @@ pub struct AuditConfig<'a> {
     pub worker: WorkerCommand,
     /// Set from outside to stop; what is evaluated is committed.
     pub interrupt: Arc<AtomicBool>,
+    /// What else a reader must know of the problems, for the summary.
+    pub caveats: Vec<String>,
 }
 
 /// What the stages of all problems share.
@@ -327,6 +329,7 @@ fn caveats(config: &AuditConfig<'_>) -> Vec<String> {
             config.problems.len()
         ));
     }
+    out.extend(config.caveats.iter().cloned());
     out.push(
         "Synchronisation faults depend on the scheduler's model: `hardware` seldom loses a race, as on small GPU workloads."
             .into(),

@@ -177,9 +177,9 @@ impl<'g> Cx<'g> {
     }
 
     /// A random tensor as an input of its own.
-    pub fn random(&mut self, name: &str, shape: Vec<u64>, init: String) -> TensorId {
+    pub fn random(&mut self, name: &str, dtype: DType, shape: Vec<u64>, init: String) -> TensorId {
         let name = self.names.fresh(name);
-        let id = self.push(Tensor { name, dtype: DType::F32, shape, role: Role::Given, alias: None });
+        let id = self.push(Tensor { name, dtype, shape, role: Role::Given, alias: None });
         let target = format!("random:{}", self.random);
         self.random += 1;
         self.given.push(Given { tensor: id, parameter: false, target, init, structure: None, fitted: false });

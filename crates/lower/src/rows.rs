@@ -1059,7 +1059,8 @@ fn dropout(cx: &mut Cx<'_>, node: &Node) -> Result<Arg, Unsupported> {
         return Err(not(node, "the mask of a dropout"));
     }
     let (dtype, shape) = cx.meta(node, 0)?;
-    let mask = cx.random("mask", shape.clone(), format!("bernoulli({:?})", 1.0 - p));
+    // A flag each, so that no input of an audit makes it anything but a mask.
+    let mask = cx.random("mask", DType::Bool, shape.clone(), format!("bernoulli({:?})", 1.0 - p));
     let args = [("input", Arg::Tensor(mask)), ("other", Arg::Number(Scalar::Float(1.0 - p)))];
     let noise = cx.call(&ops::math::div::OP, &args, (dtype, shape.clone()));
     let args = [("input", x), ("other", Arg::Tensor(noise))];
@@ -1073,7 +1074,7 @@ fn random(cx: &mut Cx<'_>, node: &Node) -> Result<Arg, Unsupported> {
         return Err(not(node, "random numbers other than float32"));
     }
     let init = if crate::inplace::base(&node.op).starts_with("randn") { "randn" } else { "rand" };
-    Ok(Arg::Tensor(cx.random("noise", shape, init.to_owned())))
+    Ok(Arg::Tensor(cx.random("noise", dtype, shape, init.to_owned())))
 }
 
 #[cfg(test)]

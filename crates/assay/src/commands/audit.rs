@@ -1,6 +1,5 @@
 //! `assay audit`, and the gate of `assay problems --verify`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +9,7 @@ use assay_campaign::{AuditConfig, CampaignError, audit as run_audit};
 use assay_measure::{Environment, Protocol};
 use assay_problems::{Extents, Operators, Oracle, OracleError, Problem};
 use assay_report::text::clean;
-use assay_torch::kernelbench::FileFor;
+use assay_torch::kernelbench::Substrate;
 use serde_json::json;
 
 use crate::cli::{AuditArgs, Common, ExtentsArg};
@@ -47,21 +46,28 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     {
         return Err(Failure::bad_input(format!("--fail-under {pct}: a percentage is between 0 and 100")));
     }
-    let chosen = match &args.kernelbench {
-        Some(path) => kernelbench::choose(path, args)?,
-        None => Chosen { problems: list::find_problems(&patterns(args))?, ..Chosen::default() },
+    let asked = match &args.kernelbench {
+        Some(path) => Some(kernelbench::find(path, args)?),
+        None => None,
     };
     let protocols = protocols(args)?;
     let folder = args.out.clone().unwrap_or_else(|| super::default_folder("audit"));
     let bar = Bar::new(common.quiet || common.json);
     let interrupt = interrupt(&folder)?;
-    let files = match &args.kernelbench {
-        Some(_) => Some(kernelbench::oracle(args, &chosen.files, &interrupt)?),
-        None => None,
+    let (chosen, files) = match asked {
+        Some(asked) => {
+            let (chosen, files) = kernelbench::choose(asked, args, &folder, &bar, &interrupt)?;
+            (chosen, Some(files))
+        }
+        None => {
+            let problems = list::find_problems(&patterns(args))?;
+            (Chosen { problems, ..Chosen::default() }, None)
+        }
     };
     let official = args.extents == ExtentsArg::Official;
     let at_extents = |p: Problem| if official { p.at_official_extents() } else { p };
     let config = AuditConfig {
+        caveats: chosen.caveats(),
         problems: chosen.problems.into_iter().map(at_extents).collect(),
         oracle: files.as_ref().map_or(&Operators as &dyn Oracle, |f| f),
         extents: if official { Extents::Official } else { Extents::Desk },
@@ -77,6 +83,13 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     let finished = run_audit(&config, &bar);
     bar.finish();
     let finished = finished.map_err(|e| failure(&e))?;
+    for made in &chosen.made {
+        let to = folder.join("generated").join(&made.name);
+        made.substrate
+            .problem
+            .write(&to)
+            .map_err(|e| Failure::cannot_write(format!("cannot write `{}`: {e}", to.display())))?;
+    }
     let bundle = super::report::bundle(&folder)?;
     bundle.write(&folder)?;
     if common.json {
@@ -88,9 +101,8 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     for failed in &finished.baselines_failed {
         let (what, code) = match finished.oracle_failures.get(&failed.problem) {
             None => ("baseline", Exit::BaselineFailed),
-            Some(OracleError::Unsupported(_)) => ("file", Exit::Unsupported),
-            Some(OracleError::Exhausted(_)) => ("evaluation", Exit::Exhausted),
-            Some(_) => ("file", Exit::BaselineFailed),
+            Some(e @ OracleError::Exhausted(_)) => ("evaluation", code_of(e)),
+            Some(e) => ("file", code_of(e)),
         };
         output::say(format_args!(
             "error: the {what} of {} ({}) failed and it is left out: {}",
@@ -100,9 +112,16 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
         ));
         exit = exit.and(code);
     }
+    for made in &chosen.made {
+        let why = made.why.as_ref().map_or(String::new(), |why| format!(": {}", clean(why)));
+        output::say(format_args!(
+            "note: {}: the substrate is generated from its module, as problem {}{why}",
+            made.file, made.key
+        ));
+    }
     for (file, why) in &chosen.without {
-        output::say(format_args!("error: {}: no substrate: {}", file, clean(why)));
-        exit = exit.and(Exit::Unsupported);
+        output::say(format_args!("error: {file}: no substrate: {}", clean(&why.to_string())));
+        exit = exit.and(code_of(why));
     }
     for row in finished.summary.protocols.iter().filter(|p| p.checker_failures.is_some_and(|n| n > 0)) {
         let first = finished.matrices.iter().find_map(|m| {
@@ -130,15 +149,54 @@ pub fn audit(common: &Common, args: &AuditArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// The problems of a benchmark that are to be audited.
+/// The exit code of a file that gives nothing.
+pub fn code_of(e: &OracleError) -> Exit {
+    match e {
+        OracleError::Unsupported(_) => Exit::Unsupported,
+        OracleError::Exhausted(_) => Exit::Exhausted,
+        _ => Exit::BaselineFailed,
+    }
+}
+
+/// The problems that are to be audited.
 #[derive(Default)]
 pub struct Chosen {
     /// Those with a substrate.
     pub problems: Vec<Problem>,
-    /// Their files, by key.
-    pub files: BTreeMap<String, FileFor>,
-    /// Files without one, and why.
-    pub without: Vec<(String, String)>,
+    /// Those among them that were made from their file.
+    pub made: Vec<Made>,
+    /// Files without a substrate, and why.
+    pub without: Vec<(String, OracleError)>,
+}
+
+/// A problem that was made from a file.
+pub struct Made {
+    /// The file, for messages.
+    pub file: String,
+    /// The problem's key.
+    pub key: String,
+    /// Where its folder is, below those of the run.
+    pub name: String,
+    /// What it was made from, and its text.
+    pub substrate: Substrate,
+    /// Why it is not the catalogue's, where the catalogue has one.
+    pub why: Option<String>,
+}
+
+impl Chosen {
+    /// What a reader of the summary must know of them.
+    fn caveats(&self) -> Vec<String> {
+        if self.made.is_empty() {
+            return Vec::new();
+        }
+        vec![format!(
+            "{} of {} substrates are generated from the benchmark's modules, one plain kernel per call, at one set of \
+             extents: faults that need another shape (ragged extents, more than one width of an index) have no witness \
+             there.",
+            self.made.len(),
+            self.problems.len()
+        )]
+    }
 }
 
 /// Refuses a run whose inputs only PyTorch can make again.

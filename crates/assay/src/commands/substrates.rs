@@ -1,6 +1,5 @@
 //! `assay problems --kernelbench`: a benchmark's own files as problems, exported, lowered, and held against PyTorch.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +7,7 @@ use std::time::Instant;
 
 use assay_campaign::gate::{Gate, GateReport, gate};
 use assay_nvrtc::Compiler;
-use assay_torch::kernelbench::{self, File, Plan, Refusal, Substrate};
+use assay_torch::kernelbench::{self, File, Refusal, Substrate};
 use assay_torch::{Settings, Torch, TorchError};
 use serde_json::{Value, json};
 
@@ -130,23 +129,7 @@ fn one(
     args: &ProblemsArgs,
     compiler: Option<&Compiler>,
 ) -> Result<Result<Outcome, Failure>, TorchError> {
-    macro_rules! step {
-        ($e:expr) => {
-            match $e? {
-                Ok(value) => value,
-                Err(refusal) => return Ok(Ok(Outcome::refused(&refusal))),
-            }
-        };
-    }
-    let desk = Plan { desk: true, trials: 1, tolerances: Vec::new() }.overrides(file)?;
-    let work = args.files.work * 1_000_000;
-    let (mut extents, _) = step!(kernelbench::shrink(torch, file, &desk, work));
-    let mut made = kernelbench::substrate(torch, file, &extents)?;
-    if matches!(made, Err(Refusal::Raised(_))) && !desk.is_empty() {
-        // A file of another benchmark under a number of the table's: its own numbers are cut.
-        extents = step!(kernelbench::shrink(torch, file, &BTreeMap::new(), work)).0;
-        made = kernelbench::substrate(torch, file, &extents)?;
-    }
+    let ((extents, _), made) = kernelbench::lowered(torch, file, Some(args.files.work * 1_000_000))?;
     let substrate = match made {
         Ok(substrate) => substrate,
         Err(refusal) => return Ok(Ok(Outcome { extents: json!(extents), ..Outcome::refused(&refusal) })),

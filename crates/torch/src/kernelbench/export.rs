@@ -90,6 +90,47 @@ pub fn shrink(
     Ok(Ok((values, reply.get("work").and_then(Value::as_u64))))
 }
 
+/// Cuts a file's extents to the desk's and then until the work is at most `work` plain kernel steps, and lowers its module
+/// there; at the file's own extents where there is no such number. The extents and the work are what was tried, whatever
+/// came of it.
+///
+/// # Errors
+/// A worker that broke the protocol or ended.
+pub fn lowered(
+    torch: &mut Torch<'_>,
+    file: &File,
+    work: Option<u64>,
+) -> Result<(Cut, Result<Substrate, Refusal>), TorchError> {
+    let Some(work) = work else {
+        let none = BTreeMap::new();
+        let made = substrate(torch, file, &none)?;
+        return Ok(((none, None), made));
+    };
+    let desk = super::Plan { desk: true, trials: 1, tolerances: Vec::new() }.overrides(file)?;
+    let mut tries = vec![desk];
+    if tries.iter().any(|t| !t.is_empty()) {
+        // A file of another benchmark under a number of the table's: its own numbers are cut.
+        tries.push(BTreeMap::new());
+    }
+    let mut out = None;
+    for overrides in tries {
+        let cut = match shrink(torch, file, &overrides, work)? {
+            Ok(cut) => cut,
+            Err(refusal) => {
+                out = Some(((overrides, None), Err(refusal)));
+                continue;
+            }
+        };
+        let made = substrate(torch, file, &cut.0)?;
+        let again = matches!(made, Err(Refusal::Raised(_)));
+        out = Some((cut, made));
+        if !again {
+            break;
+        }
+    }
+    out.ok_or_else(|| TorchError::Bad(format!("`{}`: nothing was tried", file.name)))
+}
+
 /// Exports a file's module at these extents and lowers it: as it stands, and where an operator is missing then, from its
 /// core operators.
 ///
@@ -119,7 +160,7 @@ pub fn substrate(
             .map_err(|e| TorchError::Protocol(format!("the worker's graph: {e}"), file.name.clone()))?;
         // Level 0: the catalogue's own problems of these numbers have dims that shipped recipes name.
         let id = file.level.saturating_mul(1000).saturating_add(file.id);
-        let graph = ExportedGraph { name: file.name.clone(), level: 0, id, ..graph };
+        let graph = ExportedGraph { name: file.title(), level: 0, id, ..graph };
         match lower(&graph) {
             Ok(problem) => return Ok(Ok(Substrate { problem, graph, decomposed, sha256 })),
             Err(e) => first = first.or(Some(Refusal::Unsupported(e.to_string()))),

@@ -28,6 +28,12 @@ impl File {
     pub fn key(&self) -> String {
         format!("{}/{}", self.level, self.id)
     }
+
+    /// The name of a problem that is made from it. Tasks of two levels may have one name.
+    pub fn title(&self) -> String {
+        let task = self.level > 0 && self.path.file_name().is_some_and(|n| n == "func_forward.py");
+        if task { format!("level_{} {}", self.level, self.name) } else { self.name.clone() }
+    }
 }
 
 /// The table of desk extents.

@@ -24,9 +24,9 @@ use sha2::{Digest as _, Sha256};
 use crate::client::{Raised, Torch};
 use crate::error::TorchError;
 
-pub use export::{Cut, Refusal, Revealed, Substrate, reveal, shrink, substrate};
+pub use export::{Cut, Refusal, Revealed, Substrate, lowered, reveal, shrink, substrate};
 pub use files::{File, find, find_files};
-pub use oracle::{FileFor, FileOracle};
+pub use oracle::{FileFor, FileOracle, Generated};
 pub use report::{Candidate, Constant, ProblemReport, Status, Violations, others};
 
 /// The official seed.

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::SEED;
+use super::{File, Refusal, SEED, Substrate, lowered};
 use crate::client::{EXCHANGE_BYTES, Placed, Raised, Settings, Torch};
 use crate::error::TorchError;
 
@@ -35,6 +35,8 @@ const SAME: f64 = 1e-6;
 const MOST_KEPT: u64 = 16 << 20;
 /// Bytes of kept results above which the oldest go.
 const KEPT: u64 = 2 << 30;
+/// What the smallest extents that cuts lead to may have to do, times what was asked for.
+const MOST_WORK: u64 = 4;
 /// Bytes of the exchange that the tensors of one evaluation may take.
 const ROOM: u64 = EXCHANGE_BYTES / 8 * 7;
 
@@ -79,6 +81,17 @@ impl From<PathBuf> for FileFor {
     }
 }
 
+/// A problem made from a file, of which the file is the oracle.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// The problem, as the catalogue loads it; it has no dims.
+    pub problem: Problem,
+    /// What it was made from, and its text.
+    pub substrate: Substrate,
+    /// The extents at which it was made: module-level names and values; none where they are the file's own.
+    pub extents: BTreeMap<String, Value>,
+}
+
 /// A file for a problem.
 #[derive(Clone, Debug)]
 struct Located {
@@ -86,6 +99,13 @@ struct Located {
     sha256: String,
     base: BTreeMap<String, Value>,
     sources: Option<BTreeMap<String, String>>,
+}
+
+impl Located {
+    fn of(file: FileFor) -> Result<Located, TorchError> {
+        let FileFor { path, base, sources } = file;
+        Ok(Located { sha256: digest_of(&path)?, path, base, sources })
+    }
 }
 
 /// The files of a benchmark, executed by PyTorch.
@@ -120,10 +140,7 @@ impl<'a> FileOracle<'a> {
     ) -> Result<FileOracle<'a>, TorchError> {
         let files = files
             .iter()
-            .map(|(key, file)| {
-                let FileFor { path, base, sources } = file.clone();
-                Ok((key.clone(), Located { sha256: digest_of(&path)?, path, base, sources }))
-            })
+            .map(|(key, file)| Ok((key.clone(), Located::of(file.clone())?)))
             .collect::<Result<_, TorchError>>()?;
         let torch = Torch::start(settings, interrupted)?;
         let version = torch.version().to_owned();
@@ -144,6 +161,71 @@ impl<'a> FileOracle<'a> {
     /// PyTorch's version.
     pub fn version(&self) -> &str {
         &self.torch
+    }
+
+    /// Finds out how a problem's file is taken, and that it computes what our reference does; what is known is not asked
+    /// again.
+    ///
+    /// # Errors
+    /// As [`Oracle::evaluate`]: `Unsupported` and `Refused` where the file is none for this problem.
+    pub fn takes(&self, problem: &Problem) -> Result<(), OracleError> {
+        self.bound(&mut *self.locked()?, problem).map(drop)
+    }
+
+    /// Makes a problem of a file by lowering its module, and becomes its oracle. Extents are cut until the plain kernels
+    /// have at most `work` steps to do, or as near as cuts lead; they are the file's own where `work` is none.
+    ///
+    /// # Errors
+    /// `Unsupported` with the operator that is missing, or where the substrate's reference is not what the module computes;
+    /// `Refused` where the file or PyTorch raises; `Exhausted`; `Died`.
+    pub fn generate(&mut self, file: &File, work: Option<u64>) -> Result<Generated, OracleError> {
+        // As no problem is called, so that the worker that serves it is a new one.
+        let maker = format!("{} made", file.key());
+        let ((extents, counted), made) = {
+            let mut session = self.locked()?;
+            let torch = self.serve(&mut session, &maker)?;
+            match lowered(torch, file, work) {
+                Ok(made) => made,
+                Err(e) => return Err(self.give_up(&mut session, &maker, &e)),
+            }
+        };
+        if let (Some(most), Some(counted)) = (work, counted)
+            && counted > most.saturating_mul(MOST_WORK)
+        {
+            return Err(OracleError::Exhausted(format!(
+                "the plain kernels of `{}` have {counted} steps to do at the smallest extents found, {most} were asked for",
+                file.name
+            )));
+        }
+        let substrate = made.map_err(|refusal| match refusal {
+            Refusal::Unsupported(what) => OracleError::Unsupported(what),
+            Refusal::Exhausted(what) => OracleError::Exhausted(what),
+            Refusal::Raised(what) => OracleError::Refused(format!("the file or PyTorch raises: {what}")),
+        })?;
+        if !substrate.graph.cast_integers {
+            return Err(OracleError::Refused(
+                "the official check casts integer inputs to float32, which the module refuses".into(),
+            ));
+        }
+        let problem = substrate.problem.problem().map_err(|e| OracleError::Unsupported(e.to_string()))?;
+        let sources = Some(substrate.problem.sources.clone());
+        let located = Located::of(FileFor { path: file.path.clone(), base: extents.clone(), sources })
+            .map_err(|e| failure(&e))?;
+        self.files.insert(problem.key(), located);
+        if let Err(e) = self.takes(&problem) {
+            self.files.remove(&problem.key());
+            return Err(e);
+        }
+        Ok(Generated { problem, substrate, extents })
+    }
+
+    /// Is the oracle of this problem no more.
+    pub fn leave(&mut self, problem: &str) {
+        self.files.remove(problem);
+    }
+
+    fn locked(&self) -> Result<std::sync::MutexGuard<'_, Session<'a>>, OracleError> {
+        self.session.lock().map_err(|_| OracleError::Died("the worker's lock is poisoned".into()))
     }
 
     /// How a problem's file was taken: its integers and what sets them, its tensors and what they are; null before.
@@ -285,8 +367,13 @@ impl<'a> FileOracle<'a> {
         ours: &[(Recipe, Evaluated)],
     ) -> Result<Option<OracleError>, OracleError> {
         for (recipe, ours) in ours {
+            let generated = self.files.get(&problem.key()).is_some_and(|l| l.sources.is_some());
             let other = |what: String| {
-                let words = "the file computes something else than the catalogue's reference";
+                let words = if generated {
+                    "the module computes something else than what it was lowered to"
+                } else {
+                    "the file computes something else than the catalogue's reference"
+                };
                 Ok(Some(OracleError::Unsupported(format!("{words}: on `{recipe}`: {what}"))))
             };
             let theirs = match self.reference(session, problem, bound, recipe, true) {
@@ -473,17 +560,26 @@ impl<'a> FileOracle<'a> {
 impl Oracle for FileOracle<'_> {
     fn describe(&self) -> Value {
         let files: BTreeMap<&String, &String> = self.files.iter().map(|(k, l)| (k, &l.sha256)).collect();
-        json!({
+        let made: BTreeMap<&String, Value> = self
+            .files
+            .iter()
+            .filter(|(_, l)| l.sources.is_some())
+            .map(|(key, l)| (key, json!({"file": name_of(&l.path), "extents": l.base})))
+            .collect();
+        let mut out = json!({
             "name": format!("PyTorch {}", self.torch),
             "torch": self.torch,
             "worker": hex(&Sha256::digest(Script::Torch.source())),
             "files": files,
-        })
+        });
+        if let Some(map) = out.as_object_mut().filter(|_| !made.is_empty()) {
+            map.insert("generated".into(), json!(made));
+        }
+        out
     }
 
     fn evaluate(&self, problem: &Problem, recipe: &Recipe) -> Result<Evaluated, OracleError> {
-        let mut session =
-            self.session.lock().map_err(|_| OracleError::Died("the worker's lock is poisoned".into()))?;
+        let mut session = self.locked()?;
         let bound = self.bound(&mut session, problem)?;
         self.reference(&mut session, problem, &bound, recipe, false)
     }
@@ -497,11 +593,17 @@ fn stated(problem: &Problem, sources: &BTreeMap<String, String>) -> Result<Bound
         masks: Vec::new(),
         extents: BTreeMap::new(),
     };
+    let mut masks: Vec<(usize, String)> = Vec::new();
     for i in &problem.inputs {
         let target = sources.get(&i.name).map_or("", String::as_str);
+        let number = |n: &str| n.parse::<usize>().unwrap_or(0);
         match target.split_once(':') {
             Some(("input", n)) if n.parse::<usize>().is_ok() => {
-                bound.inputs.insert(i.name.clone(), n.parse().unwrap_or(0));
+                bound.inputs.insert(i.name.clone(), number(n));
+            }
+            // What else the forward pass draws has no such name.
+            Some(("random", n)) if n.parse::<usize>().is_ok() && i.dtype == DType::Bool => {
+                masks.push((number(n), i.name.clone()));
             }
             Some(("parameter" | "buffer", name)) => {
                 bound.parameters.insert(i.name.clone(), name.to_owned());
@@ -514,7 +616,19 @@ fn stated(problem: &Problem, sources: &BTreeMap<String, String>) -> Result<Bound
             }
         }
     }
+    // In the order in which the forward pass draws them.
+    masks.sort();
+    bound.masks = masks.into_iter().map(|(_, name)| name).collect();
     Ok(bound)
+}
+
+/// How reports call a file: its name, behind that of its folder where that says more.
+fn name_of(path: &Path) -> String {
+    let last = |p: Option<&Path>| p.and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
+    match (last(path.parent()), last(Some(path))) {
+        (Some(folder), Some(name)) => format!("{folder}/{name}"),
+        (_, name) => name.unwrap_or_default(),
+    }
 }
 
 /// What our reference gives on the inputs of the check.

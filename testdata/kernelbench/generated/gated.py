@@ -1,0 +1,28 @@
+# A module that no catalogue has: a gate over two inputs, dropout as the official check runs it, and one name too many for
+# an extent.
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+        self.dropout = nn.Dropout(0.25)
+        self.register_buffer("scale", torch.rand(features))
+
+    def forward(self, x, times, gate):
+        h = self.dropout(torch.relu(self.linear(x)) * torch.sigmoid(gate))
+        return h.cumsum(dim=1) * self.scale * times
+
+
+batch = rows = 4096
+features = 24
+
+
+def get_inputs():
+    return [torch.rand(batch, features), 3, torch.randn(rows, features)]
+
+
+def get_init_inputs():
+    return [features]
