@@ -186,7 +186,7 @@ pub struct AuditArgs {
     pub cache: Option<PathBuf>,
     /// With --kernelbench: steps of the plain kernels, in millions, to which the extents of a file without a problem in the
     /// catalogue are cut
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = millions)]
     pub work: u64,
     /// Which extents: `desk` are those that a CPU affords
     #[arg(long, value_enum, default_value_t = ExtentsArg::Desk)]
@@ -200,6 +200,16 @@ pub struct AuditArgs {
     /// Exit 1 when the first protocol detects less than this percentage, or rejects a correct kernel
     #[arg(long, value_name = "PCT")]
     pub fail_under: Option<f64>,
+}
+
+/// A number of millions, which may have a fraction, as a whole number.
+fn millions(text: &str) -> Result<u64, String> {
+    let steps = text.parse::<f64>().map_err(|e| e.to_string())? * 1e6;
+    if (1e3..=1e12).contains(&steps) {
+        Ok(steps as u64)
+    } else {
+        Err("between 0.001 and 1000000 million steps".to_owned())
+    }
 }
 
 /// `--extents`.

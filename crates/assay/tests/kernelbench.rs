@@ -66,7 +66,7 @@ fn a_module_that_no_catalogue_has_is_lowered_and_audited_and_every_command_knows
     let Some(python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
-    let o = generated(&python, "gated.py", &run, &[]);
+    let o = generated(&python, "gated.py", &run, &["--work", "0.02"]);
     assert_eq!(o.status.code(), Some(0), "{}", words(&o));
     assert!(words(&o).contains("gated (0/1): the substrate is generated"), "{}", words(&o));
     let summary: Value = serde_json::from_slice(&o.stdout).unwrap();
@@ -88,14 +88,14 @@ fn a_module_that_no_catalogue_has_is_lowered_and_audited_and_every_command_knows
     assert!(toml.contains("dtype = \"bool\"") && folder.join("kernel.cu").is_file(), "{toml}");
 
     // It is made again for a run that is continued, and is what it was.
-    let o = generated(&python, "gated.py", &run, &["--resume"]);
+    let o = generated(&python, "gated.py", &run, &["--work", "0.02", "--resume"]);
     assert_eq!(o.status.code(), Some(0), "{}", words(&o));
     let again: Value = serde_json::from_slice(&o.stdout).unwrap();
     for part in ["pipeline", "families", "rules", "protocols", "caveats"] {
         assert_eq!(again[part], summary[part], "{part}");
     }
     // Other extents are another problem.
-    let o = generated(&python, "gated.py", &run, &["--resume", "--work", "2"]);
+    let o = generated(&python, "gated.py", &run, &["--resume", "--work", "0.05"]);
     assert_eq!(o.status.code(), Some(2), "{}", words(&o));
     assert!(words(&o).contains("`problems`"), "{}", words(&o));
     let (run, release) = (run.to_str().unwrap(), dir.path().join("release"));
@@ -119,7 +119,7 @@ fn files_that_are_not_the_catalogues_problem_and_tasks_of_another_benchmark_are_
         ("task", "0/1", "the substrate is generated"),
     ] {
         let run = dir.path().join(key.replace('/', "_"));
-        let o = generated(&python, file, &run, &["--protocol", "kernelbench-2025"]);
+        let o = generated(&python, file, &run, &["--work", "0.02"]);
         assert_eq!(o.status.code(), Some(0), "{file}: {}", words(&o));
         assert!(words(&o).contains(said) && words(&o).contains(key), "{file}: {}", words(&o));
         let summary: Value = serde_json::from_slice(&o.stdout).unwrap();

@@ -1,5 +1,5 @@
-# A module that no catalogue has: a gate over two inputs, dropout as the official check runs it, and one name too many for
-# an extent.
+# A module that no catalogue has: two inputs with a number between them, dropout as the official check runs it,
+# and two names for one extent.
 import torch
 import torch.nn as nn
 
@@ -12,8 +12,7 @@ class Model(nn.Module):
         self.register_buffer("scale", torch.rand(features))
 
     def forward(self, x, times, gate):
-        h = self.dropout(torch.relu(self.linear(x)) * torch.sigmoid(gate))
-        return h.cumsum(dim=1) * self.scale * times
+        return self.dropout(self.linear(x)) * self.scale * times + gate
 
 
 batch = rows = 4096

@@ -79,7 +79,7 @@ pub fn choose<'a>(
     let mut oracle = oracle(args, &known.collect(), interrupted)?;
     let before = if args.resume { problems_of(folder) } else { BTreeSet::new() };
     let official = args.extents == ExtentsArg::Official;
-    let work = (!official).then(|| args.work.saturating_mul(1_000_000));
+    let work = (!official).then_some(args.work);
     let mut chosen = Chosen::default();
     let total = asked.files.len() as u64;
     bar.begin("files", total);

@@ -5,7 +5,7 @@ import torch.nn as nn
 
 class Model(nn.Module):
     def forward(self, x):
-        return x * torch.sigmoid(x) - x.mean(dim=1, keepdim=True)
+        return x - x.mean(dim=1, keepdim=True)
 
 
 batch_size = 64
