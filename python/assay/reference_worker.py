@@ -147,8 +147,9 @@ class Problem:
 class Setting:
     """A problem at one setting, with its model."""
 
-    def __init__(self, problem, extents, init, precision):
+    def __init__(self, problem, extents, init, precision, keep_integers):
         self.dtype = getattr(torch, PRECISIONS[precision])
+        self.keep_integers = keep_integers
         context = problem.context(extents)
         self.get_inputs = context["get_inputs"]
         with Stage("model"), torch.no_grad():
@@ -177,7 +178,10 @@ class Setting:
         return [p.default for p in listed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
     def cast(self, x):
-        return x.to(dtype=self.dtype) if isinstance(x, torch.Tensor) else x
+        """As the benchmark's harness casts: every tensor, or as an earlier one did: floating-point ones."""
+        if not isinstance(x, torch.Tensor) or (self.keep_integers and not x.is_floating_point()):
+            return x
+        return x.to(dtype=self.dtype)
 
     def inputs(self, seed):
         with Stage("inputs"):
@@ -260,6 +264,9 @@ class Worker(Server):
             "inputs": size(inputs),
             "outputs": size(out),
             "parameters": sum(p.numel() for p in model.parameters()),
+            "integers": sum(
+                isinstance(x, torch.Tensor) and not x.is_floating_point() for x in tree_flatten(inputs)[0]
+            ),
         }
 
     def loaded(self, request):
@@ -272,8 +279,9 @@ class Worker(Server):
         problem = self.loaded(request)
         extents, init = field(request, "extents", (dict,)), field(request, "init", (dict,))
         precision = field(request, "precision", (str,))
-        key = (problem.path, problem.sha256, repr(sorted(extents.items())), repr(sorted(init.items())), precision)
-        setting = self.settings.pop(key, None) or Setting(problem, extents, init, precision)
+        keep = bool(request.get("keep_integers"))
+        key = (problem.path, problem.sha256, repr(sorted(extents.items())), repr(sorted(init.items())), precision, keep)
+        setting = self.settings.pop(key, None) or Setting(problem, extents, init, precision, keep)
         self.settings[key] = setting
         while len(self.settings) > KEPT:
             self.settings.pop(next(iter(self.settings)))

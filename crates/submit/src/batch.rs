@@ -74,7 +74,8 @@ pub struct Ran {
 }
 
 type Shared = Arc<Mutex<Option<Arc<Prepared>>>>;
-type Kept = Mutex<VecDeque<(String, Shared)>>;
+/// By problem, and whether its integer inputs are left as they are.
+type Kept = Mutex<VecDeque<((String, bool), Shared)>>;
 
 impl Batch<'_> {
     /// Judges items, which should be sorted by problem; `done` hears of each as it ends, from any thread.
@@ -132,11 +133,11 @@ impl Batch<'_> {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else { break };
-            let mut check = self.one(&mut slot, prepared, item);
+            let mut check = self.either(&mut slot, prepared, item);
             if matches!(check, Err(SubmitError::Worker(_))) {
                 // It may have been the submission that came before, or the system: once more with fresh ones.
                 slot = self.slot()?;
-                check = self.one(&mut slot, prepared, item);
+                check = self.either(&mut slot, prepared, item);
             }
             let check = match check {
                 Ok(check) => check,
@@ -161,14 +162,50 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn one(&self, slot: &mut Slot, prepared: &Kept, item: &Item) -> Result<Check, SubmitError> {
+    /// Judges with inputs cast as the benchmark's present harness casts them; where nothing comes of that and the problem
+    /// has integer inputs, once more with those left as they are, which is what the harness did before.
+    fn either(&self, slot: &mut Slot, prepared: &Kept, item: &Item) -> Result<Check, SubmitError> {
+        let mut integers = false;
+        let cast = self.one(slot, prepared, item, false, &mut integers);
+        let nothing = match &cast {
+            Ok(check) => matches!(check.verdict, Verdict::Crashed | Verdict::Rejected | Verdict::Unsupported),
+            Err(SubmitError::Input(_)) => true,
+            Err(_) => false,
+        };
+        if !integers || !nothing {
+            return cast;
+        }
+        match self.one(slot, prepared, item, true, &mut integers) {
+            Ok(mut kept)
+                if !matches!(kept.verdict, Verdict::Crashed | Verdict::Rejected | Verdict::Unsupported) =>
+            {
+                kept.reason.push_str(
+                    "; integer inputs are left as they are: cast to floating-point, as the present harness does, nothing \
+                     can be judged",
+                );
+                Ok(kept)
+            }
+            Err(SubmitError::Interrupted) => Err(SubmitError::Interrupted),
+            _ => cast,
+        }
+    }
+
+    fn one(
+        &self,
+        slot: &mut Slot,
+        prepared: &Kept,
+        item: &Item,
+        keep_integers: bool,
+        integers: &mut bool,
+    ) -> Result<Check, SubmitError> {
         let source = self
             .problems
             .get(&item.problem)
             .ok_or_else(|| SubmitError::Input(format!("no problem `{}`", item.problem)))?;
+        let name = (item.problem.clone(), keep_integers);
         let shared = {
             let mut all = prepared.lock().unwrap_or_else(PoisonError::into_inner);
-            match all.iter().find(|(key, _)| *key == item.problem) {
+            match all.iter().find(|(key, _)| *key == name) {
                 Some((_, shared)) => Arc::clone(shared),
                 None => {
                     // Whoever still uses the oldest has it in hand.
@@ -176,7 +213,7 @@ impl Batch<'_> {
                         all.pop_front();
                     }
                     let shared = Shared::default();
-                    all.push_back((item.problem.clone(), Arc::clone(&shared)));
+                    all.push_back((name, Arc::clone(&shared)));
                     shared
                 }
             }
@@ -186,13 +223,18 @@ impl Batch<'_> {
             match &*place {
                 Some(problem) => Arc::clone(problem),
                 None => {
-                    let mut problem =
-                        Prepared::new(&mut slot.reference, &source.path, source.extents.as_ref())?;
+                    let mut problem = Prepared::new(
+                        &mut slot.reference,
+                        &source.path,
+                        source.extents.as_ref(),
+                        keep_integers,
+                    )?;
                     problem.without_init = source.without_init;
                     Arc::clone(place.insert(Arc::new(problem)))
                 }
             }
         };
+        *integers = problem.integers;
         let mut settings = self.settings.clone();
         settings.shipped.clone_from(&source.shipped);
         let submission = Submission { source: &item.source, name: &item.name, command: &item.command };

@@ -18,6 +18,7 @@ use assay_campaign::check::{
     Check, FailingInput, GoalScope, OfficialAnswer, Reached, SeenFinding, SuiteAnswer, Trick, Verdict,
 };
 use assay_judge::EvaluationEnd;
+use assay_problems::Recipe;
 use assay_simt::{Fill, Finding, FindingKind};
 use serde_json::{Value as Json, json};
 
@@ -26,7 +27,7 @@ use crate::host::{Device, Host, Seen};
 use crate::look::{
     Ask, Look, against, constant, distance, failure, identical, look, nearly_identical, stale, varies,
 };
-use crate::problem::{Case, Prepared};
+use crate::problem::{Case, Extents, Prepared};
 use crate::question::Question;
 use crate::reference::{Made, Reference, Refused, Setting};
 use crate::server::{Ending, Gone, Limits, Server};
@@ -47,6 +48,15 @@ const HALF_ROOM: f64 = 2.0;
 const DESK_INSTRUCTIONS: u64 = 250_000_000;
 const DETECTOR_INSTRUCTIONS: u64 = 100_000_000;
 const OFFICIAL_INSTRUCTIONS: u64 = 6_000_000_000;
+/// The same where nothing smaller can be asked.
+const PATIENT_INSTRUCTIONS: u64 = 2_500_000_000;
+/// Beyond this, desk extents are made smaller: a submission may do far more work than the reference, as a softmax that
+/// sums its row again for each element.
+const DEAR_INSTRUCTIONS: u64 = 12_000_000;
+/// Shares of a submission's time after which no more trials, suite inputs, other shapes are begun.
+const TRIAL_SHARE: f64 = 0.25;
+const SUITE_SHARE: f64 = 0.45;
+const OTHER_SHARE: f64 = 0.6;
 /// Failures after which no more of a kind are asked.
 const ENOUGH: usize = 3;
 
@@ -145,11 +155,17 @@ pub fn judge(
     submission: &Submission<'_>,
 ) -> Result<Check, SubmitError> {
     let began = Instant::now();
+    let Some(extents) = problem.extents(&mut slot.reference, 0)? else {
+        return Err(SubmitError::Input(format!("the problem `{}` has no extents", problem.path.display())));
+    };
     let child = slot.server.fork(&settings.precision, &settings.limits)?;
     let mut run = Run {
         session: Session::new(child, host),
         reference: &mut slot.reference,
         problem,
+        extents,
+        measured: Vec::new(),
+        patient: false,
         settings,
         submission,
         began,
@@ -169,6 +185,7 @@ pub fn judge(
     let session = run.session;
     let gone = session.gone().cloned();
     let parts = Parts {
+        extents: run.extents,
         asked: run.asked,
         findings: run.findings,
         tricks: run.tricks,
@@ -200,6 +217,12 @@ struct Run<'r, 'h> {
     session: Session<'h>,
     reference: &'r mut Reference,
     problem: &'r Prepared,
+    /// The desk extents that suit this submission.
+    extents: Arc<Extents>,
+    /// Work of the reference and warp instructions of the submission, at the desk extents that were tried.
+    measured: Vec<(u64, u64)>,
+    /// Is a pass dear at all extents that can be asked?
+    patient: bool,
     settings: &'r Settings,
     submission: &'r Submission<'r>,
     began: Instant,
@@ -222,7 +245,7 @@ impl Run<'_, '_> {
             fill: Fill::Noise,
             sanitize: false,
             seed: self.settings.seed,
-            instructions: DESK_INSTRUCTIONS,
+            instructions: if self.patient { PATIENT_INSTRUCTIONS } else { DESK_INSTRUCTIONS },
             skip: false,
             stale: Vec::new(),
         }
@@ -242,6 +265,16 @@ impl Run<'_, '_> {
         self.session.gone().is_some()
             || self.began.elapsed() >= Duration::from_secs(self.settings.seconds)
             || self.refused > 0
+    }
+
+    /// Is more than a share of the time gone?
+    fn beyond(&self, share: f64) -> bool {
+        self.began.elapsed().as_secs_f64() > self.settings.seconds as f64 * share
+    }
+
+    /// Are the desk extents the official ones?
+    fn desk_is_official(&self) -> bool {
+        self.extents.desk.is_empty()
     }
 
     /// A problem that refuses one of our own variations of it is no question; one that fails is an error.
@@ -308,7 +341,7 @@ impl Run<'_, '_> {
         let look = match self.make(&question.setting())? {
             Ok(()) => {
                 let mut ask = self.ask();
-                if place == Place::Official {
+                if place == Place::Official && !self.desk_is_official() {
                     ask.device.instructions = OFFICIAL_INSTRUCTIONS;
                 }
                 look(&mut self.session, &case, &ask)
@@ -382,7 +415,14 @@ impl Run<'_, '_> {
         }
         if !self.settings.only.is_empty() {
             for question in &self.settings.only {
-                let desk = question.recipe.dims == self.problem.desk && question.init.is_empty();
+                let mut desk = false;
+                for level in 0.. {
+                    let Some(extents) = self.problem.extents(self.reference, level)? else { break };
+                    if extents.desk == question.recipe.dims {
+                        (desk, self.extents) = (question.init.is_empty(), extents);
+                        break;
+                    }
+                }
                 let own = question.recipe.dims.is_empty() && question.init.is_empty();
                 let place = match (own, desk) {
                     (true, _) => Place::Official,
@@ -397,53 +437,53 @@ impl Run<'_, '_> {
             self.tricks(&self.settings.only)?;
             return Ok(None);
         }
-        let place = if self.problem.desk_is_official() { Place::Official } else { Place::DeskTrial };
-        let started = Instant::now();
-        let trials = self.problem.trials(&self.problem.desk);
-        for (k, question) in trials.iter().enumerate() {
+        if !self.first_trial()? {
+            return Ok(Some(Early {
+                verdict: Verdict::Exhausted,
+                reason: "the problem's inputs do not fit the memory that a check may use".into(),
+                log: None,
+            }));
+        }
+        let place = if self.desk_is_official() { Place::Official } else { Place::DeskTrial };
+        let trials = self.problem.trials(&self.extents.desk);
+        for question in trials.iter().skip(1) {
             if self.over() {
                 return Ok(None);
             }
-            let at = self.question(question, place)?;
-            if k == 0 {
-                // The model is made and kernels are compiled in the first.
-                self.desk_seconds = started.elapsed().as_secs_f64();
-            }
-            if self.failed(&[place]) >= ENOUGH {
+            if self.failed(&[place]) >= ENOUGH || self.beyond(TRIAL_SHARE) {
                 break;
             }
-            if at.is_none() && k == 0 {
-                return Ok(Some(Early {
-                    verdict: Verdict::Exhausted,
-                    reason: "the problem's inputs do not fit the memory that a check may use".into(),
-                    log: None,
-                }));
-            }
+            self.question(question, place)?;
         }
-        let passed = self.asked.first().is_some_and(|a| a.look.passes());
+        let extents = Arc::clone(&self.extents);
+        let passed = self.asked.iter().find(|a| a.place == place).is_some_and(|a| a.look.passes());
         let started = Instant::now();
         if passed {
-            let desk = if self.problem.desk_is_official() { Place::Official } else { Place::Desk };
-            for question in self.problem.others() {
+            let desk = if self.desk_is_official() { Place::Official } else { Place::Desk };
+            for question in self.problem.others(&extents.desk) {
                 self.one(&question, desk)?;
             }
             self.desk_seconds = self.desk_seconds.min(started.elapsed().as_secs_f64() / 2.0);
-            for question in self.problem.suite(&self.settings.shipped) {
-                if self.failed(&[desk]) < ENOUGH {
+            for question in self.problem.suite(&self.settings.shipped, &extents.desk) {
+                if self.failed(&[desk]) < ENOUGH && !self.beyond(SUITE_SHARE) {
                     self.one(&question, desk)?;
                 }
             }
             self.sanitize(&trials[0], true)?;
-            let ragged = self.problem.ragged_questions();
+            let ragged = self.problem.ragged_questions(&extents);
             for question in &ragged {
-                self.one(question, Place::Elsewhere)?;
+                if !self.beyond(OTHER_SHARE) {
+                    self.one(question, Place::Elsewhere)?;
+                }
             }
             if let Some(question) = ragged.first() {
                 self.sanitize(question, false)?;
             }
             if let Ok(made) = self.problem.made(self.reference, &trials[0].setting()) {
-                for question in self.problem.init_questions(&made, self.takes) {
-                    self.one(&question, Place::Elsewhere)?;
+                for question in self.problem.init_questions(&made, self.takes, &extents.desk) {
+                    if !self.beyond(OTHER_SHARE) {
+                        self.one(&question, Place::Elsewhere)?;
+                    }
                 }
             }
         } else {
@@ -452,6 +492,56 @@ impl Run<'_, '_> {
         self.tricks(&trials)?;
         self.official()?;
         Ok(None)
+    }
+
+    /// Asks the first trial at desk extents, and at smaller ones as long as a pass is dear. False where its inputs do not
+    /// fit.
+    fn first_trial(&mut self) -> Result<bool, SubmitError> {
+        for level in 1.. {
+            let trial = Question::of(Recipe::official(0).with_dims(self.extents.desk.clone()));
+            let place = if self.desk_is_official() { Place::Official } else { Place::DeskTrial };
+            // The model is made and kernels are compiled in the first.
+            let started = Instant::now();
+            let Some(mut at) = self.question(&trial, place)? else { return Ok(false) };
+            self.desk_seconds = started.elapsed().as_secs_f64();
+            let work = self.extents.cost.map_or(0, |c| c.work());
+            let dear = |asked: &Asked| asked.look.seen.instructions >= DEAR_INSTRUCTIONS;
+            self.measured.push((work, self.asked[at].look.seen.instructions));
+            if !dear(&self.asked[at]) || self.over() {
+                return Ok(true);
+            }
+            let Some(smaller) = self.problem.extents(self.reference, level)? else {
+                if self.asked[at].look.undecided() {
+                    self.patient = true;
+                    self.asked.pop();
+                    let Some(again) = self.question(&trial, place)? else { return Ok(false) };
+                    at = again;
+                    self.measured.pop();
+                    self.measured.push((work, self.asked[at].look.seen.instructions));
+                }
+                return Ok(true);
+            };
+            if self.asked[at].look.undecided() {
+                // It says nothing yet: what ran out here is asked elsewhere.
+                self.asked.pop();
+            }
+            self.extents = smaller;
+        }
+        Ok(true)
+    }
+
+    /// Seconds of a forward pass at the official extents, from those at desk extents: in proportion to the reference's
+    /// work, or to the power of it that the submission's instructions have grown by.
+    fn expected_seconds(&self, official: u64) -> f64 {
+        let Some(&(desk, own)) = self.measured.last() else { return f64::INFINITY };
+        let ratio = official as f64 / desk.max(1) as f64;
+        let power = match self.measured.first() {
+            Some(&(work, instructions)) if work > desk && own > 0 => {
+                ((instructions as f64 / own as f64).ln() / (work as f64 / desk.max(1) as f64).ln()).max(1.0)
+            }
+            _ => 1.0,
+        };
+        (self.desk_seconds * ratio.powf(power)).max(0.001)
     }
 
     /// A question, where there is time for one.
@@ -638,13 +728,12 @@ impl Run<'_, '_> {
 
     /// The official extents, as far as time allows; longer where something failed that is to be confirmed.
     fn official(&mut self) -> Result<(), SubmitError> {
-        if self.problem.desk_is_official() {
-            self.official_trials = self.asked.iter().filter(|a| a.place == Place::Official).count();
+        let before = self.asked.iter().filter(|a| a.place == Place::Official && !a.look.undecided()).count();
+        self.official_trials = before;
+        if self.desk_is_official() {
             return Ok(());
         }
-        let (Some(official), Some(desk)) = (self.problem.official_cost, self.problem.desk_cost) else {
-            return Ok(());
-        };
+        let Some(official) = self.problem.official_cost else { return Ok(()) };
         if self.over() || !self.problem.official_fits() {
             return Ok(());
         }
@@ -654,8 +743,7 @@ impl Run<'_, '_> {
             .filter(|a| a.counts && matches!(a.place, Place::DeskTrial | Place::Desk))
             .map(|a| a.case.question.at(&Default::default()))
             .collect();
-        let ratio = official.work() as f64 / desk.work().max(1) as f64;
-        let each = (self.desk_seconds * ratio).max(0.001);
+        let each = self.expected_seconds(official.work());
         let left = self.settings.seconds as f64 - self.began.elapsed().as_secs_f64();
         let budget = if failing.is_empty() {
             self.settings.official_seconds
@@ -663,7 +751,7 @@ impl Run<'_, '_> {
             self.settings.official_seconds * 6.0
         };
         let trials = (budget.min(left) / each).floor().clamp(0.0, 5.0) as usize;
-        for question in self.problem.trials(&Default::default()).iter().take(trials) {
+        for question in self.problem.trials(&Default::default()).iter().take(trials).skip(before) {
             if self.over() {
                 break;
             }
@@ -705,6 +793,7 @@ fn replay(submission: &Submission<'_>, recipe: &str) -> String {
 
 /// Everything that was seen.
 struct Parts {
+    extents: Arc<Extents>,
     asked: Vec<Asked>,
     findings: Vec<SeenFinding>,
     tricks: BTreeSet<Trick>,
@@ -738,7 +827,8 @@ impl Parts {
         // A failure at smaller extents says nothing of the official ones where the source has those written into it.
         let failed_small =
             self.asked.iter().any(|a| a.counts && matches!(a.place, Place::DeskTrial | Place::Desk));
-        let hard_coded = !reached && failed_small && names_an_extent(submission.source, problem);
+        let hard_coded =
+            !reached && failed_small && names_an_extent(submission.source, problem, &self.extents);
         let is_own = |place: Place| match place {
             Place::Official => true,
             Place::DeskTrial | Place::Desk => !reached && !hard_coded,
@@ -967,8 +1057,8 @@ fn process(gone: &Gone, ending: &Ending) -> String {
 }
 
 /// Does a source have a number in it that is an official extent which desk extents cut? Small numbers say nothing.
-fn names_an_extent(source: &str, problem: &Prepared) -> bool {
-    let cut: Vec<String> = problem
+fn names_an_extent(source: &str, problem: &Prepared, extents: &Extents) -> bool {
+    let cut: Vec<String> = extents
         .desk
         .keys()
         .filter_map(|name| problem.numbers.get(name))

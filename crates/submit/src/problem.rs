@@ -15,6 +15,9 @@ use crate::reference::{Cost, Made, Output, Reference, Refused, Setting};
 
 /// Work of one evaluation at desk extents: some milliseconds of the CPU device.
 pub const DESK_WORK: u64 = 12_000_000;
+/// How much less each smaller level of desk extents asks for, and how many there are.
+const LEVEL: u64 = 8;
+const LEVELS: usize = 3;
 /// Bytes of tensors that an evaluation may ask for; the exchange holds fewer than all that a forward pass makes.
 const MOST_BYTES: u64 = 3 << 30;
 /// Steps of the search for desk extents.
@@ -42,6 +45,16 @@ pub struct Case {
 /// Extents by module-level name.
 pub type Dims = BTreeMap<String, u64>;
 
+/// Extents that most is asked at.
+pub struct Extents {
+    /// What is changed; empty where they are the official ones.
+    pub desk: Dims,
+    /// What they ask for.
+    pub cost: Option<Cost>,
+    /// Extents that differ from these in what divides what, most telling first.
+    pub ragged: Vec<Dims>,
+}
+
 /// A problem file, its extents and its questions.
 pub struct Prepared {
     /// The file.
@@ -50,16 +63,17 @@ pub struct Prepared {
     pub sha256: String,
     /// What its own extents ask for, where shapes alone tell.
     pub official_cost: Option<Cost>,
-    /// Extents at which most is asked; empty where they are the official ones.
-    pub desk: Dims,
-    /// What those ask for.
-    pub desk_cost: Option<Cost>,
-    /// Extents that differ from the desk ones in what divides what, most telling first.
-    pub ragged: Vec<Dims>,
+    /// Are integer inputs left as they are? The benchmark's present harness casts every tensor to the precision asked for;
+    /// a submission that was written for an earlier one may count on integers.
+    pub keep_integers: bool,
+    /// Does the file give tensors that are not floating-point?
+    pub integers: bool,
     /// Is the file made from the catalogue, so that nothing is known of init arguments?
     pub without_init: bool,
     /// Names and their official extents.
     pub numbers: BTreeMap<String, u64>,
+    /// Desk extents, and smaller ones for submissions that do far more work than the reference.
+    levels: Mutex<Vec<Arc<Extents>>>,
     cases: Mutex<HashMap<String, Arc<Case>>>,
     made: Mutex<HashMap<Setting, Arc<Made>>>,
 }
@@ -79,7 +93,8 @@ fn shrunk(v: u64) -> u64 {
 }
 
 impl Prepared {
-    /// Reads a problem file and finds its extents. `table` has extents that are known to suit.
+    /// Reads a problem file and finds its extents. `table` has extents that are known to suit; `keep_integers` leaves
+    /// integer inputs as they are.
     ///
     /// # Errors
     /// `Input` where the file is no problem; `Worker`, `Interrupted`.
@@ -87,6 +102,7 @@ impl Prepared {
         reference: &mut Reference,
         path: &Path,
         table: Option<&BTreeMap<String, Json>>,
+        keep_integers: bool,
     ) -> Result<Prepared, SubmitError> {
         let (sha256, listed) = reference.problem(path).map_err(|e| fault(path, e))?;
         let numbers: BTreeMap<String, u64> =
@@ -95,26 +111,52 @@ impl Prepared {
         let official_cost = costs.of(&Dims::new())?;
         let (desk, desk_cost) = match official_cost {
             Some(cost) if cost.work() <= DESK_WORK => (Dims::new(), Some(cost)),
-            _ => costs.desk(&numbers, table, official_cost)?,
+            _ => {
+                let (dims, cost) = costs.known(&numbers, table, official_cost)?;
+                costs.shrink(&numbers, dims, cost, DESK_WORK)?
+            }
         };
-        let ragged = costs.ragged(&numbers, &desk)?;
+        let ragged = costs.ragged(&numbers, &desk, DESK_WORK)?;
+        let integers = official_cost.is_some_and(|c| c.integers > 0);
         Ok(Prepared {
             path: path.to_owned(),
             sha256,
             official_cost,
-            desk,
-            desk_cost,
-            ragged,
+            keep_integers,
+            integers,
             without_init: false,
             numbers,
+            levels: Mutex::new(vec![Arc::new(Extents { desk, cost: desk_cost, ragged })]),
             cases: Mutex::new(HashMap::new()),
             made: Mutex::new(HashMap::new()),
         })
     }
 
-    /// Are the desk extents the official ones?
-    pub fn desk_is_official(&self) -> bool {
-        self.desk.is_empty()
+    /// The desk extents at a level; 0 are those that suit the reference, each further one asks for an eighth of the one
+    /// before. None where there is nothing smaller.
+    ///
+    /// # Errors
+    /// `Worker`, `Interrupted`.
+    pub fn extents(
+        &self,
+        reference: &mut Reference,
+        level: usize,
+    ) -> Result<Option<Arc<Extents>>, SubmitError> {
+        // Held while the next one is found: threads that judge by the same problem want the same.
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        while levels.len() <= level.min(LEVELS) {
+            let Some(last) = levels.last().cloned() else { return Ok(None) };
+            self.load(reference).map_err(|e| fault(&self.path, e))?;
+            let most = last.cost.map_or(DESK_WORK, |c| c.work().min(DESK_WORK)) / LEVEL;
+            let mut costs = Costs { reference, path: &self.path };
+            let (desk, cost) = costs.shrink(&self.numbers, last.desk.clone(), last.cost, most)?;
+            if desk == last.desk {
+                return Ok(None);
+            }
+            let ragged = costs.ragged(&self.numbers, &desk, most)?;
+            levels.push(Arc::new(Extents { desk, cost, ragged }));
+        }
+        Ok(levels.get(level).cloned())
     }
 
     /// May the official extents be tried at all?
@@ -128,20 +170,20 @@ impl Prepared {
     }
 
     /// Draws from the official distribution that no trial has.
-    pub fn others(&self) -> Vec<Question> {
+    pub fn others(&self, desk: &Dims) -> Vec<Question> {
         [OTHER_SEEDS, OTHER_SEEDS + 1]
-            .map(|n| Question::of(Recipe::official(n).with_dims(self.desk.clone())))
+            .map(|n| Question::of(Recipe::official(n).with_dims(desk.clone())))
             .into()
     }
 
     /// The suite at desk extents: other magnitudes, signs and patterns. `shipped` are recipes that an audit selected for
     /// the problem of the same number; their extents are the catalogue's and are left out.
-    pub fn suite(&self, shipped: &[String]) -> Vec<Question> {
+    pub fn suite(&self, shipped: &[String], desk: &Dims) -> Vec<Question> {
         let mut out: Vec<Question> = Vec::new();
         let mut push = |recipe: Recipe| {
             let known = |q: &Question| (q.recipe.kind, q.recipe.scale) == (recipe.kind, recipe.scale);
             if !out.iter().any(known) && (recipe.kind, recipe.scale) != (Kind::Official, 1.0) {
-                out.push(Question::of(recipe.with_dims(self.desk.clone())));
+                out.push(Question::of(recipe.with_dims(desk.clone())));
             }
         };
         for text in shipped {
@@ -174,9 +216,9 @@ impl Prepared {
     }
 
     /// Questions at other extents.
-    pub fn ragged_questions(&self) -> Vec<Question> {
+    pub fn ragged_questions(&self, extents: &Extents) -> Vec<Question> {
         let mut out = Vec::new();
-        for (k, dims) in self.ragged.iter().enumerate() {
+        for (k, dims) in extents.ragged.iter().enumerate() {
             let seed = 201 + k as u64;
             out.push(Question::of(Recipe::official(seed).with_dims(dims.clone())));
             if k == 0 {
@@ -189,7 +231,7 @@ impl Prepared {
     }
 
     /// Questions with other init arguments, for a model that takes at most `takes` of them.
-    pub fn init_questions(&self, made: &Made, takes: Option<u64>) -> Vec<Question> {
+    pub fn init_questions(&self, made: &Made, takes: Option<u64>, desk: &Dims) -> Vec<Question> {
         let mut out = Vec::new();
         let most = usize::try_from(takes.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let own = made.init.iter().map(other_value);
@@ -201,7 +243,7 @@ impl Prepared {
             if let Some(other) = other
                 && out.len() < 3
             {
-                let recipe = Recipe::official(301 + out.len() as u64).with_dims(self.desk.clone());
+                let recipe = Recipe::official(301 + out.len() as u64).with_dims(desk.clone());
                 out.push(Question { recipe, init: [(position, other)].into() });
             }
         }
@@ -223,8 +265,9 @@ impl Prepared {
         Ok(made)
     }
 
-    /// Makes sure that this worker knows the file: another one may have prepared it.
+    /// Makes sure that this worker knows the file, which another one may have prepared, and how its inputs are cast.
     fn load(&self, reference: &mut Reference) -> Result<(), Refused> {
+        reference.keep_integers = self.keep_integers;
         if !reference.knows(&self.path) {
             reference.problem(&self.path)?;
         }
@@ -308,15 +351,13 @@ impl Costs<'_> {
         }
     }
 
-    /// Extents whose work a CPU affords.
-    fn desk(
+    /// Extents of a table, where they fit this file and ask for less.
+    fn known(
         &mut self,
         numbers: &BTreeMap<String, u64>,
         table: Option<&BTreeMap<String, Json>>,
         official: Option<Cost>,
     ) -> Result<(Dims, Option<Cost>), SubmitError> {
-        let mut dims = Dims::new();
-        let mut cost = official;
         let known: Option<Dims> =
             table.and_then(|t| t.iter().map(|(k, v)| Some((k.clone(), v.as_u64()?))).collect());
         if let Some(mut known) = known
@@ -324,14 +365,25 @@ impl Costs<'_> {
         {
             known.retain(|k, v| numbers.get(k).is_some_and(|own| *v < *own));
             if let Some(c) = self.of(&known)?
-                && cost.is_none_or(|old| c.work() < old.work())
+                && official.is_none_or(|old| c.work() < old.work())
             {
-                (dims, cost) = (known, Some(c));
+                return Ok((known, Some(c)));
             }
         }
+        Ok((Dims::new(), official))
+    }
+
+    /// Smaller extents, until they ask for at most `most`.
+    fn shrink(
+        &mut self,
+        numbers: &BTreeMap<String, u64>,
+        mut dims: Dims,
+        cost: Option<Cost>,
+        most: u64,
+    ) -> Result<(Dims, Option<Cost>), SubmitError> {
         let Some(mut now) = cost else { return Ok((dims, None)) };
         for _ in 0..STEPS {
-            if now.work() <= DESK_WORK {
+            if now.work() <= most {
                 break;
             }
             let value = |name: &String| dims.get(name).or_else(|| numbers.get(name)).copied().unwrap_or(1);
@@ -361,7 +413,12 @@ impl Costs<'_> {
     }
 
     /// Extents that differ from the desk ones in what divides what.
-    fn ragged(&mut self, numbers: &BTreeMap<String, u64>, desk: &Dims) -> Result<Vec<Dims>, SubmitError> {
+    fn ragged(
+        &mut self,
+        numbers: &BTreeMap<String, u64>,
+        desk: &Dims,
+        most: u64,
+    ) -> Result<Vec<Dims>, SubmitError> {
         let value = |name: &String| desk.get(name).or_else(|| numbers.get(name)).copied().unwrap_or(1);
         let odd = |v: u64| if v >= 64 { (v / 2) | 1 } else { v + 1 };
         let small = |v: u64| if v > 4 { v.min(3 + v % 2) } else { 1 };
@@ -369,17 +426,14 @@ impl Costs<'_> {
         for change in [&odd as &dyn Fn(u64) -> u64, &small] {
             let all: Dims = numbers.keys().map(|n| (n.clone(), change(value(n)))).collect();
             let mut dims = desk.clone();
-            if self.of(&all)?.is_some_and(|c| c.work() <= DESK_WORK.saturating_mul(2) && c.outputs > 0) {
+            if self.of(&all)?.is_some_and(|c| c.work() <= most.saturating_mul(2) && c.outputs > 0) {
                 dims = all;
             } else {
                 // One name after another, as far as the shapes still fit.
                 for name in numbers.keys().take(12) {
                     let mut tried = dims.clone();
                     tried.insert(name.clone(), change(value(name)));
-                    if self
-                        .of(&tried)?
-                        .is_some_and(|c| c.work() <= DESK_WORK.saturating_mul(2) && c.outputs > 0)
-                    {
+                    if self.of(&tried)?.is_some_and(|c| c.work() <= most.saturating_mul(2) && c.outputs > 0) {
                         dims = tried;
                     }
                 }

@@ -58,6 +58,8 @@ pub struct Cost {
     pub outputs: u64,
     /// Elements of the parameters.
     pub parameters: u64,
+    /// Inputs that are tensors and not floating-point.
+    pub integers: u64,
 }
 
 impl Cost {
@@ -118,6 +120,8 @@ impl From<SubmitError> for Refused {
 
 /// The running worker.
 pub struct Reference {
+    /// Are integer inputs left as they are, where the benchmark's present harness casts them?
+    pub keep_integers: bool,
     worker: Worker<'static>,
     exchange: Exchange,
     precision: String,
@@ -150,6 +154,7 @@ impl Reference {
         });
         worker.ask(&hello).map_err(|e| SubmitError::of(e, "the first word of the reference worker"))?;
         Ok(Reference {
+            keep_integers: false,
             worker,
             exchange,
             precision: precision.to_owned(),
@@ -201,7 +206,7 @@ impl Reference {
     fn request(&self, kind: &str, path: &Path, setting: &Setting) -> Json {
         json!({
             "type": kind, "path": path, "extents": setting.extents_json(), "init": setting.init_json(),
-            "precision": self.precision,
+            "precision": self.precision, "keep_integers": self.keep_integers,
         })
     }
 

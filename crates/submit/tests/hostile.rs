@@ -45,7 +45,8 @@ fn hostile_submissions_get_a_verdict_and_take_nothing_with_them() {
         server: Server::start(&python, &INTERRUPTED).unwrap(),
         reference: Reference::start(&python, "fp32", 60, &INTERRUPTED).unwrap(),
     };
-    let problem = Prepared::new(&mut slot.reference, &folder().join("problems/relu.py"), None).unwrap();
+    let problem =
+        Prepared::new(&mut slot.reference, &folder().join("problems/relu.py"), None, false).unwrap();
     let settings = Settings {
         precision: "fp32".into(),
         pass_seconds: 4,
