@@ -23,6 +23,7 @@ from worker_protocol import TORCH_MISSING, Fault, Raised, Server, Stage, describ
 
 if TORCH_MISSING is None:
     import torch
+    from on_cpu import OnCpu
     from submission_tensors import Codec, Full, Strange
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_flatten
@@ -228,6 +229,8 @@ class Worker(Server):
         torch.set_num_threads(max(1, field(request, "threads", (int,), 1)))
         torch.set_grad_enabled(False)
         self.problems, self.settings = {}, {}
+        self.mode = OnCpu()
+        self.mode.__enter__()
         # The first time that shapes run alone, half of PyTorch is imported: now, not while someone waits.
         with torch.device("meta"), Cost():
             torch.nn.Linear(2, 2)(torch.ones(2, 2))

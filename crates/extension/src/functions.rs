@@ -109,7 +109,7 @@ impl Interp<'_, '_> {
             "NAN" => Val::Num(Number::Float(f64::NAN, Scalar::F32)),
             "HUGE_VALF" => Val::Num(Number::Float(f64::INFINITY, Scalar::F32)),
             "cudaSuccess" | "CUBLAS_STATUS_SUCCESS" => Val::i32(0),
-            _ if last.starts_with("CUBLAS_") => Val::Opaque(last.into()),
+            _ if last.starts_with("CUBLAS_") || last.starts_with("CUDA_R_") => Val::Opaque(last.into()),
             "CUDA_VERSION" | "CUDART_VERSION" => Val::i32(12_080),
             "AT_ERROR" | "cout" | "cerr" | "endl" | "flush" | "clog" | "ignore" => Val::Opaque(last.into()),
             "warpSize" => Val::i32(32),
@@ -759,7 +759,17 @@ impl Interp<'_, '_> {
             | "cublasSgemmStridedBatched"
             | "cublasDgemmStridedBatched"
             | "cublasHgemmStridedBatched" => {
-                self.gemm(name, args, at)?;
+                let dtype = match &name[6..7] {
+                    "S" => DType::F32,
+                    "D" => DType::F64,
+                    _ => DType::F16,
+                };
+                self.gemm(name, args, dtype, at)?;
+                Self::status()
+            }
+            "cublasGemmEx" => {
+                let (dtype, plain) = self.gemm_ex(args, at)?;
+                self.gemm("cublasGemmEx", &plain, dtype, at)?;
                 Self::status()
             }
             "cudaLaunchKernel" | "cudaLaunchCooperativeKernel" => {
@@ -769,17 +779,43 @@ impl Interp<'_, '_> {
         }))
     }
 
+    /// The arguments of `cublasGemmEx` as those of `cublas<t>gemm`, and their one element type.
+    fn gemm_ex(&self, args: &[Val], at: u32) -> R<(DType, Vec<Val>)> {
+        if args.len() != 19 {
+            return self.rejected(at, format!("`cublasGemmEx` with {} arguments", args.len()));
+        }
+        let named = |i: usize| match &args[i] {
+            Val::Opaque(n) => Some(&**n),
+            _ => None,
+        };
+        let (types, compute) = ([8, 11, 15].map(named), named(17));
+        let double = |t: DType| t == DType::F64;
+        let dtype = match types {
+            [Some("CUDA_R_32F"), Some("CUDA_R_32F"), Some("CUDA_R_32F")] => DType::F32,
+            [Some("CUDA_R_64F"), Some("CUDA_R_64F"), Some("CUDA_R_64F")] => DType::F64,
+            [Some("CUDA_R_16F"), Some("CUDA_R_16F"), Some("CUDA_R_16F")] => DType::F16,
+            [Some("CUDA_R_16BF"), Some("CUDA_R_16BF"), Some("CUDA_R_16BF")] => DType::BF16,
+            _ => return self.unsupported(at, "`cublasGemmEx` of these element types"),
+        };
+        // Its factors are of the type that it computes in.
+        let computes = match compute {
+            Some("CUBLAS_COMPUTE_64F" | "CUDA_R_64F") => double(dtype),
+            Some("CUBLAS_COMPUTE_32F" | "CUBLAS_COMPUTE_32F_PEDANTIC" | "CUDA_R_32F") => !double(dtype),
+            _ => false,
+        };
+        if !computes {
+            return self.unsupported(at, "`cublasGemmEx` in this type of computation");
+        }
+        let kept = (0..17).filter(|i| ![8, 11, 15].contains(i));
+        Ok((dtype, kept.filter_map(|i| args.get(i).cloned()).collect()))
+    }
+
     /// `cublas<t>gemm`, column-major, through the library's product.
-    fn gemm(&mut self, name: &str, args: &[Val], at: u32) -> R<()> {
+    fn gemm(&mut self, name: &str, args: &[Val], dtype: DType, at: u32) -> R<()> {
         let batched = name.contains("StridedBatched");
         if args.len() != if batched { 18 } else { 14 } {
             return self.rejected(at, format!("`{name}` with {} arguments", args.len()));
         }
-        let dtype = match &name[6..7] {
-            "S" => DType::F32,
-            "D" => DType::F64,
-            _ => DType::F16,
-        };
         let transposed = |v: &Val| matches!(v, Val::Opaque(n) if &**n != "CUBLAS_OP_N");
         let int = |this: &mut Self, v: &Val| this.bytes_of(v, name, at);
         let (m, n, k) = (int(self, &args[3])?, int(self, &args[4])?, int(self, &args[5])?);

@@ -10,6 +10,7 @@ use assay_tensor::Tensor;
 use serde_json::Value as Json;
 
 use crate::error::SubmitError;
+use crate::look::distance;
 use crate::question::{Question, TRIALS};
 use crate::reference::{Cost, Made, Output, Reference, Refused, Setting};
 
@@ -39,6 +40,8 @@ pub struct Case {
     pub official: Output,
     /// In float64; made when an answer is to count against a submission. None where it cannot be made.
     truth: OnceLock<Option<Vec<Tensor>>>,
+    /// How far the answer moves with the inputs' last bits; made when an answer is to count.
+    unrest: OnceLock<f64>,
     bytes: usize,
 }
 
@@ -59,6 +62,8 @@ pub struct Extents {
 pub struct Prepared {
     /// The file.
     pub path: PathBuf,
+    /// Its text.
+    pub source: String,
     /// Its digest.
     pub sha256: String,
     /// What its own extents ask for, where shapes alone tell.
@@ -104,6 +109,8 @@ impl Prepared {
         table: Option<&BTreeMap<String, Json>>,
         keep_integers: bool,
     ) -> Result<Prepared, SubmitError> {
+        let source = std::fs::read_to_string(path)
+            .map_err(|e| SubmitError::Input(format!("cannot read the problem `{}`: {e}", path.display())))?;
         let (sha256, listed) = reference.problem(path).map_err(|e| fault(path, e))?;
         let numbers: BTreeMap<String, u64> =
             listed.iter().filter_map(|(k, v)| Some((k.clone(), v.as_u64()?))).collect();
@@ -120,6 +127,7 @@ impl Prepared {
         let integers = official_cost.is_some_and(|c| c.integers > 0);
         Ok(Prepared {
             path: path.to_owned(),
+            source,
             sha256,
             official_cost,
             keep_integers,
@@ -301,6 +309,7 @@ impl Prepared {
             seed,
             official,
             truth: OnceLock::new(),
+            unrest: OnceLock::new(),
             bytes,
         });
         let mut cases = self.cases.lock().unwrap_or_else(PoisonError::into_inner);
@@ -322,7 +331,27 @@ impl Prepared {
         }
         case.truth.get().and_then(Option::as_ref)
     }
+
+    /// How far the reference's float64 answer moves, as a tolerance, when each element of the inputs moves by its last
+    /// bit in float32. No kernel that adds in another order is bound to stay closer, however exact the reference is:
+    /// PyTorch's cumulative sum on the CPU, for one, accumulates float32 in float64. Zero for integer answers (equal
+    /// values are a question of their own) and where it cannot be made.
+    pub fn unrest(&self, reference: &mut Reference, case: &Case) -> f64 {
+        if let Some(known) = case.unrest.get() {
+            return *known;
+        }
+        let mut unrest = 0.0;
+        if let Some(truth) = self.truth(reference, case).filter(|t| t.iter().all(|t| t.dtype.is_float())) {
+            let setting = case.question.setting();
+            let moved = reference.output(&self.path, &setting, &case.inputs, case.seed, true, Some(LAST_BIT));
+            unrest = moved.map_or(0.0, |m| distance(&m.tensors, truth));
+        }
+        *case.unrest.get_or_init(|| unrest)
+    }
 }
+
+/// A float32 number's last bit, as a part of it.
+const LAST_BIT: f64 = 1.2e-7;
 
 /// Another value of the same kind; none for what is no number.
 fn other_value(v: &Value) -> Option<String> {

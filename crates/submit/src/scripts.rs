@@ -24,8 +24,12 @@ pub(crate) const SUBMISSION: Script = &[
 ];
 
 /// Problem files.
-pub(crate) const REFERENCE: Script =
-    &[python!("worker_protocol.py"), python!("submission_tensors.py"), python!("reference_worker.py")];
+pub(crate) const REFERENCE: Script = &[
+    python!("worker_protocol.py"),
+    python!("submission_tensors.py"),
+    python!("on_cpu.py"),
+    python!("reference_worker.py"),
+];
 
 /// The command that starts a worker, whose files are written to `scratch`, a folder that is the caller's alone.
 ///
