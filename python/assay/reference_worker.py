@@ -62,11 +62,27 @@ class Replace(ast.NodeTransformer):
 
     def visit_Module(self, node):
         for line in node.body:
-            if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
-                name = line.targets[0].id
+            for name, value, place in bound(line):
                 if name in self.values:
-                    line.value = ast.copy_location(ast.Constant(self.values.pop(name)), line.value)
+                    place(ast.copy_location(ast.Constant(self.values.pop(name)), value))
         return ast.fix_missing_locations(node)
+
+
+def bound(line):
+    """Names that a line gives one value each, that value, and how to put another in its place: `a = 1`, `a, b = 1, 2`."""
+    if not (isinstance(line, ast.Assign) and len(line.targets) == 1):
+        return
+    target, value = line.targets[0], line.value
+    if isinstance(target, ast.Name):
+        yield target.id, value, lambda new: setattr(line, "value", new)
+    elif (
+        isinstance(target, (ast.Tuple, ast.List))
+        and isinstance(value, (ast.Tuple, ast.List))
+        and len(target.elts) == len(value.elts)
+    ):
+        for k, (name, element) in enumerate(zip(target.elts, value.elts)):
+            if isinstance(name, ast.Name):
+                yield name.id, element, lambda new, k=k: value.elts.__setitem__(k, new)
 
 
 def inside(source, path):
@@ -91,16 +107,15 @@ def numbers(tree, fixed):
     """Module-level names that a file gives a whole number, or a tuple or list of them, without those that are fixed."""
     out = {}
     for line in tree.body:
-        if not (isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name)):
-            continue
-        try:
-            value = ast.literal_eval(line.value)
-        except (ValueError, SyntaxError, TypeError):
-            value = folded(line.value)
-        whole = lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0  # noqa: E731
-        several = isinstance(value, (tuple, list)) and value and all(map(whole, value))
-        if (whole(value) or several) and line.targets[0].id not in fixed:
-            out[line.targets[0].id] = value
+        for name, node, _ in bound(line):
+            try:
+                value = ast.literal_eval(node)
+            except (ValueError, SyntaxError, TypeError):
+                value = folded(node)
+            whole = lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0  # noqa: E731
+            several = isinstance(value, (tuple, list)) and value and all(map(whole, value))
+            if (whole(value) or several) and name not in fixed:
+                out[name] = value
     return out
 
 
@@ -162,7 +177,8 @@ class Setting:
                 at = int(position)
                 while len(self.init) <= at:
                     self.init.append(self.defaults[len(self.init)])
-                self.init[at] = type(self.init[at])(value) if isinstance(self.init[at], (int, float)) else value
+                plain = isinstance(self.init[at], (int, float, tuple))
+                self.init[at] = type(self.init[at])(value) if plain else value
             torch.manual_seed(SEED)
             self.model = context["Model"](*copy.deepcopy(self.init))
             self.model = self.model.to(dtype=self.dtype)

@@ -25,7 +25,8 @@ use serde_json::{Value as Json, json};
 use crate::error::SubmitError;
 use crate::host::{Device, Host, Seen};
 use crate::look::{
-    Ask, Look, against, constant, distance, failure, identical, look, nearly_identical, stale, varies,
+    Ask, Look, against, constant, distance, distance_in_proportion, failure, identical, look,
+    nearly_identical, stale, varies,
 };
 use crate::problem::{Case, Extents, Prepared};
 use crate::question::{Question, TRIALS};
@@ -341,7 +342,7 @@ impl Run<'_, '_> {
     /// Asks a question; its index in `asked`, none where it is no question here.
     fn question(&mut self, question: &Question, place: Place) -> Result<Option<usize>, SubmitError> {
         let Some(case) = self.case(question)? else { return Ok(None) };
-        let look = match self.make(&question.setting())? {
+        let mut look = match self.make(&question.setting())? {
             Ok(()) => {
                 let mut ask = self.ask();
                 if place == Place::Official && !self.desk_is_official() {
@@ -360,15 +361,16 @@ impl Run<'_, '_> {
         }
         let own = matches!(place, Place::DeskTrial | Place::Desk | Place::Official);
         self.note_findings(&look.seen.findings.clone(), &case, own);
-        let (counts, invalid) = self.counts(&case, &look);
+        let (counts, invalid) = self.counts(&case, &mut look);
         self.asked.push(Asked { case, place, look, counts, invalid });
         Ok(Some(self.asked.len() - 1))
     }
 
     /// Does an answer count against the submission, and if not, is that because the input is not valid?
-    fn counts(&mut self, case: &Case, look: &Look) -> (bool, bool) {
+    fn counts(&mut self, case: &Case, look: &mut Look) -> (bool, bool) {
         match look.end {
-            EvaluationEnd::Pass | EvaluationEnd::Exhausted | EvaluationEnd::Unsupported => (false, false),
+            EvaluationEnd::Pass => (self.wrong_in_proportion(case, look), false),
+            EvaluationEnd::Exhausted | EvaluationEnd::Unsupported => (false, false),
             EvaluationEnd::Fault => (true, false),
             EvaluationEnd::Mismatch | EvaluationEnd::NonFinite => {
                 let t = self.settings.tolerance();
@@ -377,7 +379,7 @@ impl Run<'_, '_> {
                 let own = distance(&case.official.tensors, truth);
                 // Written so that a distance of NaN, which nothing here makes, would not count.
                 let valid =
-                    own * room <= t && self.problem.unrest(self.reference, case) * room.min(OWN_ROOM) <= t;
+                    own * room <= t && self.problem.unrest(self.reference, case).0 * room.min(OWN_ROOM) <= t;
                 if !valid || !finite(truth) {
                     return (false, true);
                 }
@@ -392,6 +394,27 @@ impl Run<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Is an answer that passes within the tolerance wrong because all of it is smaller than that? The reference and its
+    /// inputs' last bits then have to be as much closer as always.
+    fn wrong_in_proportion(&mut self, case: &Case, look: &mut Look) -> bool {
+        let t = self.settings.tolerance();
+        let Some(out) = look.output.take() else { return false };
+        let room = self.settings.room(&case.question);
+        let wrong = self.settings.precision == "fp32"
+            && distance_in_proportion(&out, &case.official.tensors) > t
+            && self.problem.truth(self.reference, case).is_some_and(|truth| {
+                finite(truth)
+                    && distance_in_proportion(&case.official.tensors, truth) * room <= t
+                    && distance_in_proportion(&out, truth) > t
+            })
+            && self.problem.unrest(self.reference, case).1 * room.min(OWN_ROOM) <= t;
+        look.output = Some(out);
+        if wrong {
+            look.refuse(&case.official.tensors, t);
+        }
+        wrong
     }
 
     fn note_findings(&mut self, findings: &[Finding], case: &Case, own: bool) {
@@ -485,7 +508,9 @@ impl Run<'_, '_> {
                 self.sanitize(question, false)?;
             }
             if let Ok(made) = self.problem.made(self.reference, &trials[0].setting()) {
-                for question in self.problem.init_questions(&made, self.takes, &extents.desk) {
+                let questions =
+                    self.problem.init_questions(self.reference, &made, self.takes, &extents.desk)?;
+                for question in questions {
                     if !self.beyond(OTHER_SHARE) {
                         self.one(&question, Place::Elsewhere)?;
                     }
@@ -882,7 +907,7 @@ impl Parts {
                     end: a.look.end,
                     own_extents: is_own(a.place),
                     threshold: a.look.threshold,
-                    atol: settings.tolerance(),
+                    atol: a.look.atol,
                     rtol: settings.tolerance(),
                     first_wrong: a.look.first_wrong.clone(),
                     message: a.look.message.clone(),
@@ -950,6 +975,28 @@ impl Parts {
             instructions: self.instructions,
             seconds: 0.0,
         }
+    }
+
+    /// Is one constant answer right on all that was asked, also in proportion?
+    fn blind(&self) -> bool {
+        let seen: Vec<&Asked> = self.asked.iter().filter(|a| a.look.output.is_some() && !a.invalid).collect();
+        // Parameters are drawn anew at other extents: only what was asked at the same ones can be compared.
+        let mut shapes: Vec<&Asked> = Vec::new();
+        let mut compared = false;
+        for a in &seen {
+            let setting = a.case.question.setting();
+            match shapes.iter().find(|b| b.case.question.setting() == setting) {
+                Some(b) => {
+                    compared = true;
+                    let t = assay_judge::PAPER_TOLERANCE;
+                    if distance_in_proportion(&a.case.official.tensors, &b.case.official.tensors) > t {
+                        return false;
+                    }
+                }
+                None => shapes.push(a),
+            }
+        }
+        compared
     }
 
     fn decide(
@@ -1039,6 +1086,14 @@ impl Parts {
             return (
                 Verdict::NotGeneral,
                 format!("right numbers, but at other extents the detectors report {}", kinds(&all)),
+            );
+        }
+        if self.blind() {
+            return (
+                Verdict::Unsupported,
+                "the reference's answer is the same on every input, to within the tolerance: nothing tells a right \
+                 submission from a constant"
+                    .into(),
             );
         }
         let passed = self.asked.iter().filter(|a| a.look.passes()).count();

@@ -24,6 +24,8 @@ pub struct Look {
     pub end: EvaluationEnd,
     /// The smallest atol = rtol that accepts.
     pub threshold: f64,
+    /// The absolute tolerance that `end` stands for; the relative one is the one asked for.
+    pub atol: f64,
     /// The first wrong element.
     pub first_wrong: Option<WrongElement>,
     /// What ended it, or why nothing can be compared.
@@ -50,6 +52,7 @@ impl Look {
         Look {
             end,
             threshold: f64::INFINITY,
+            atol: assay_judge::PAPER_TOLERANCE,
             first_wrong: None,
             message: Some(message.into()),
             refused: false,
@@ -200,9 +203,10 @@ pub fn against(outputs: &[Tensor], reference: &[Tensor], tolerance: f64, seen: S
     };
     let mut look = Look::ended(EvaluationEnd::of(&worst, tolerance), "", seen);
     look.message = None;
+    look.atol = tolerance;
     look.threshold = worst.threshold;
     if !look.passes() {
-        look.first_wrong = first_wrong(outputs, reference, tolerance);
+        look.first_wrong = first_wrong(outputs, reference, tolerance, |_| 1.0);
     }
     look
 }
@@ -211,9 +215,14 @@ fn name(k: usize) -> String {
     if k == 0 { "output".into() } else { format!("output{k}") }
 }
 
-fn first_wrong(outputs: &[Tensor], reference: &[Tensor], t: f64) -> Option<WrongElement> {
+fn first_wrong(
+    outputs: &[Tensor],
+    reference: &[Tensor],
+    t: f64,
+    part: impl Fn(&Tensor) -> f64,
+) -> Option<WrongElement> {
     for (k, (out, want)) in outputs.iter().zip(reference).enumerate() {
-        if let Ok(Some((index, wrong))) = first_mismatch(out, want, t, t, &OPTIONS) {
+        if let Ok(Some((index, wrong))) = first_mismatch(out, want, t * part(want), t, &OPTIONS) {
             return Some(WrongElement {
                 output: name(k),
                 index,
@@ -250,6 +259,52 @@ pub fn distance(a: &[Tensor], b: &[Tensor]) -> f64 {
             if t > w || t.is_nan() { t } else { w }
         },
     )
+}
+
+/// What an absolute tolerance is multiplied by for an answer that is small all over: its largest magnitude, at most 1.
+fn proportion(reference: &Tensor) -> f64 {
+    if !reference.dtype.is_float() {
+        return 1.0;
+    }
+    let largest = assay_judge::max_abs_finite(reference);
+    if largest > 0.0 && largest < 1.0 { largest } else { 1.0 }
+}
+
+/// As [`distance`], with the absolute tolerance in proportion to answers that are small: a softmax over 16384 elements
+/// is below 1e-2 everywhere, and zeros would be as good as any answer.
+pub fn distance_in_proportion(a: &[Tensor], b: &[Tensor]) -> f64 {
+    if a.len() != b.len() {
+        return f64::INFINITY;
+    }
+    let mut worst = 0.0;
+    for (x, y) in a.iter().zip(b) {
+        let part = proportion(y);
+        let own = if part < 1.0 && x.shape == y.shape {
+            let (x, y) = (scaled(x, 1.0 / part), scaled(y, 1.0 / part));
+            compare(&x, &y, &OPTIONS).map_or(f64::INFINITY, |c| c.threshold)
+        } else {
+            compare(x, y, &OPTIONS).map_or(f64::INFINITY, |c| c.threshold)
+        };
+        if own > worst || own.is_nan() {
+            worst = own;
+        }
+    }
+    worst
+}
+
+fn scaled(t: &Tensor, by: f64) -> Tensor {
+    let values: Vec<f64> = (0..t.len()).map(|i| t.get_f64(i) * by).collect();
+    Tensor::from_f64_values(assay_tensor::DType::F64, &t.shape, &values).unwrap_or_else(|_| t.clone())
+}
+
+impl Look {
+    /// Makes a pass the mismatch that it is in proportion.
+    pub fn refuse(&mut self, reference: &[Tensor], tolerance: f64) {
+        self.end = EvaluationEnd::Mismatch;
+        self.atol = tolerance * reference.iter().map(proportion).fold(1.0, f64::min);
+        self.first_wrong =
+            self.output.as_ref().and_then(|out| first_wrong(out, reference, tolerance, proportion));
+    }
 }
 
 /// Equal bit by bit?
@@ -312,6 +367,25 @@ mod tests {
         let int = Tensor::from_f64_values(DType::I32, &[3], &[1.0, 2.0, 3.0]).unwrap();
         assert!(judge(&[int]).mismatches());
         assert_eq!(judge(&[tensor(&[1.0, f64::NAN, 3.0])]).end, EvaluationEnd::NonFinite);
+    }
+
+    #[test]
+    fn small_answers_are_compared_in_proportion() {
+        let want = [tensor(&[6e-5, 3e-5, 0.0])];
+        let half_more = [tensor(&[9e-5, 4.5e-5, 0.0])];
+        assert!(distance(&half_more, &want) < 1e-4);
+        let d = distance_in_proportion(&half_more, &want);
+        assert!((d - 0.25).abs() < 1e-6, "{d}");
+        // Where the answer is not small both are the same.
+        let (a, b) = ([tensor(&[1.0, 2.0])], [tensor(&[1.5, 2.0])]);
+        assert_eq!(distance(&a, &b), distance_in_proportion(&a, &b));
+        assert_eq!(distance_in_proportion(&[tensor(&[0.0])], &[tensor(&[0.0])]), 0.0);
+        let mut look = against(&half_more, &want, 1e-2, Seen::default());
+        look.output = Some(half_more.to_vec());
+        assert!(look.passes());
+        look.refuse(&want, 1e-2);
+        assert_eq!((look.passes(), look.first_wrong.unwrap().wrong_elements), (false, 2));
+        assert!((look.atol - 6e-7).abs() < 1e-12);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use assay_tensor::Tensor;
 use serde_json::Value as Json;
 
 use crate::error::SubmitError;
-use crate::look::distance;
+use crate::look::{distance, distance_in_proportion};
 use crate::question::{Question, TRIALS};
 use crate::reference::{Cost, Made, Output, Reference, Refused, Setting};
 
@@ -25,6 +25,8 @@ const MOST_BYTES: u64 = 3 << 30;
 const STEPS: usize = 48;
 /// Bytes of inputs and answers kept for a problem; official extents are made again for each submission beyond it.
 const KEPT_BYTES: usize = 192 << 20;
+/// Other init arguments that are asked.
+const INIT_QUESTIONS: usize = 3;
 /// Seeds of draws that no trial has.
 const OTHER_SEEDS: u64 = 101;
 
@@ -40,8 +42,8 @@ pub struct Case {
     pub official: Output,
     /// In float64; made when an answer is to count against a submission. None where it cannot be made.
     truth: OnceLock<Option<Vec<Tensor>>>,
-    /// How far the answer moves with the inputs' last bits; made when an answer is to count.
-    unrest: OnceLock<f64>,
+    /// How far the answer moves with the inputs' last bits, and in proportion; made when an answer is to count.
+    unrest: OnceLock<(f64, f64)>,
     bytes: usize,
 }
 
@@ -79,6 +81,8 @@ pub struct Prepared {
     pub numbers: BTreeMap<String, u64>,
     /// Desk extents, and smaller ones for submissions that do far more work than the reference.
     levels: Mutex<Vec<Arc<Extents>>>,
+    /// Init arguments, at some extents, that others follow; see `tied`.
+    tied: Mutex<HashMap<(usize, Dims), bool>>,
     cases: Mutex<HashMap<String, Arc<Case>>>,
     made: Mutex<HashMap<Setting, Arc<Made>>>,
 }
@@ -135,6 +139,7 @@ impl Prepared {
             without_init: false,
             numbers,
             levels: Mutex::new(vec![Arc::new(Extents { desk, cost: desk_cost, ragged })]),
+            tied: Mutex::new(HashMap::new()),
             cases: Mutex::new(HashMap::new()),
             made: Mutex::new(HashMap::new()),
         })
@@ -238,8 +243,19 @@ impl Prepared {
         out
     }
 
-    /// Questions with other init arguments, for a model that takes at most `takes` of them.
-    pub fn init_questions(&self, made: &Made, takes: Option<u64>, desk: &Dims) -> Vec<Question> {
+    /// Questions with other init arguments, for a model that takes at most `takes` of them. An argument that the file
+    /// makes from a number which its inputs or other arguments follow too is left alone: changed by itself it would
+    /// contradict them, and with them it is one of the other extents.
+    ///
+    /// # Errors
+    /// `Worker`, `Interrupted`.
+    pub fn init_questions(
+        &self,
+        reference: &mut Reference,
+        made: &Made,
+        takes: Option<u64>,
+        desk: &Dims,
+    ) -> Result<Vec<Question>, SubmitError> {
         let mut out = Vec::new();
         let most = usize::try_from(takes.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
         let own = made.init.iter().map(other_value);
@@ -247,15 +263,70 @@ impl Prepared {
             Json::Number(n) if n.is_f64() => other_value(&Value::Float(n.as_f64().unwrap_or(0.0))),
             _ => None,
         });
-        for (position, other) in own.take(made.given).chain(more).enumerate().take(most) {
-            if let Some(other) = other
-                && out.len() < 3
-            {
-                let recipe = Recipe::official(301 + out.len() as u64).with_dims(desk.clone());
-                out.push(Question { recipe, init: [(position, other)].into() });
+        let others: Vec<Option<String>> = own.take(made.given).chain(more).take(most).collect();
+        for (position, other) in others.into_iter().enumerate() {
+            let Some(other) = other else { continue };
+            if out.len() >= INIT_QUESTIONS || self.tied(reference, made, position, desk)? {
+                continue;
+            }
+            let recipe = Recipe::official(301 + out.len() as u64).with_dims(desk.clone());
+            out.push(Question { recipe, init: [(position, other)].into() });
+        }
+        Ok(out)
+    }
+
+    /// Do inputs or other init arguments follow the number that an init argument is made from?
+    fn tied(
+        &self,
+        reference: &mut Reference,
+        made: &Made,
+        position: usize,
+        desk: &Dims,
+    ) -> Result<bool, SubmitError> {
+        let mut known = self.tied.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tied) = known.get(&(position, desk.clone())) {
+            return Ok(*tied);
+        }
+        let whole: Vec<i64> = match made.init.get(position) {
+            Some(Value::Int(v)) => vec![*v],
+            Some(Value::List(items) | Value::Tuple(items)) => items
+                .iter()
+                .filter_map(|v| match v {
+                    Value::Int(v) => Some(*v),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        };
+        let at = |dims: &Dims| Question::of(Recipe::official(0).with_dims(dims.clone())).setting();
+        let mut tied = false;
+        for (name, official) in &self.numbers {
+            let value = desk.get(name).unwrap_or(official);
+            if tied || !whole.iter().any(|w| u64::try_from(*w) == Ok(*value)) {
+                continue;
+            }
+            let mut dims = desk.clone();
+            dims.insert(name.clone(), value + 1);
+            self.load(reference).map_err(|e| fault(&self.path, e))?;
+            // What cannot be made with it is bound to something, too.
+            let other = match reference.setting(&self.path, &at(&dims)) {
+                Ok(other) => other,
+                Err(Refused::Raised(..)) => {
+                    tied = true;
+                    continue;
+                }
+                Err(Refused::Failed(e)) => return Err(e),
+            };
+            let differs = |k: usize| made.init.get(k).map(json_of) != other.init.get(k).map(json_of);
+            if differs(position) {
+                let mut costs = Costs { reference, path: &self.path };
+                let inputs = |c: Option<Cost>| c.map(|c| c.inputs);
+                tied = (0..made.init.len()).any(|k| k != position && differs(k))
+                    || inputs(costs.of(&dims)?) != inputs(costs.of(desk)?);
             }
         }
-        out
+        known.insert((position, desk.clone()), tied);
+        Ok(tied)
     }
 
     /// A setting's model, made once.
@@ -335,16 +406,18 @@ impl Prepared {
     /// How far the reference's float64 answer moves, as a tolerance, when each element of the inputs moves by its last
     /// bit in float32. No kernel that adds in another order is bound to stay closer, however exact the reference is:
     /// PyTorch's cumulative sum on the CPU, for one, accumulates float32 in float64. Zero for integer answers (equal
-    /// values are a question of their own) and where it cannot be made.
-    pub fn unrest(&self, reference: &mut Reference, case: &Case) -> f64 {
+    /// values are a question of their own) and where it cannot be made. The second is in proportion to small answers.
+    pub fn unrest(&self, reference: &mut Reference, case: &Case) -> (f64, f64) {
         if let Some(known) = case.unrest.get() {
             return *known;
         }
-        let mut unrest = 0.0;
+        let mut unrest = (0.0, 0.0);
         if let Some(truth) = self.truth(reference, case).filter(|t| t.iter().all(|t| t.dtype.is_float())) {
             let setting = case.question.setting();
             let moved = reference.output(&self.path, &setting, &case.inputs, case.seed, true, Some(LAST_BIT));
-            unrest = moved.map_or(0.0, |m| distance(&m.tensors, truth));
+            if let Ok(m) = moved {
+                unrest = (distance(&m.tensors, truth), distance_in_proportion(&m.tensors, truth));
+            }
         }
         *case.unrest.get_or_init(|| unrest)
     }
@@ -353,9 +426,28 @@ impl Prepared {
 /// A float32 number's last bit, as a part of it.
 const LAST_BIT: f64 = 1.2e-7;
 
+/// An init argument as text, to tell two apart.
+fn json_of(v: &Value) -> String {
+    match v {
+        Value::Int(i) => i.to_string(),
+        Value::Float(f) => format!("{f:?}"),
+        Value::Bool(b) => b.to_string(),
+        Value::Str(s) => format!("{s:?}"),
+        Value::List(items) | Value::Tuple(items) => items.iter().map(json_of).collect::<Vec<_>>().join(","),
+        _ => String::new(),
+    }
+}
+
 /// Another value of the same kind; none for what is no number.
 fn other_value(v: &Value) -> Option<String> {
     match v {
+        Value::List(items) | Value::Tuple(items) if !items.is_empty() && items.len() <= 8 => {
+            let each: Option<Vec<String>> = items
+                .iter()
+                .map(|i| if matches!(i, Value::Int(_)) { other_value(i) } else { None })
+                .collect();
+            each.map(|e| format!("[{}]", e.join(",")))
+        }
         Value::Bool(b) => Some((!b).to_string()),
         Value::Int(i) => Some((i + 1).to_string()),
         Value::Float(f) if f.is_finite() => Some(format!("{:?}", f * 1.5 + 0.25)),
@@ -416,10 +508,14 @@ impl Costs<'_> {
                 break;
             }
             let value = |name: &String| dims.get(name).or_else(|| numbers.get(name)).copied().unwrap_or(1);
-            // Batches first: they decide least; then whatever is largest.
+            // Batches first: they decide least; then whatever is largest. What is small already (a kernel, a few
+            // channels) tells most when it is not 1, and comes last.
             let mut names: Vec<&String> = numbers.keys().filter(|n| value(n) > 1).collect();
             names.sort_by_key(|n| {
-                (!(n.to_lowercase().contains("batch") && value(n) > 2), std::cmp::Reverse(value(n)))
+                let (name, v) = (n.to_lowercase(), value(n));
+                let batch = name.contains("batch") && v > 2;
+                let small = !batch && (v < 8 || (v < 16 && name.contains("kernel")));
+                (if small && v < 4 { 2 } else { u8::from(small) }, !batch, std::cmp::Reverse(v))
             });
             let mut found = None;
             for name in names {
@@ -495,5 +591,8 @@ mod tests {
         assert_eq!(other_value(&Value::Int(3)).as_deref(), Some("4"));
         assert_eq!(other_value(&Value::Float(0.5)).as_deref(), Some("1.0"));
         assert!(other_value(&Value::Str("mean".into())).is_none());
+        let pair = Value::Tuple(vec![Value::Int(1), Value::Int(2)]);
+        assert_eq!(other_value(&pair).as_deref(), Some("[2,3]"));
+        assert!(other_value(&Value::Tuple(vec![Value::Int(1), Value::Str("same".into())])).is_none());
     }
 }

@@ -216,8 +216,11 @@ impl FromStr for Question {
             let position = position.parse::<usize>().map_err(|_| bad())?;
             serde_json::from_str::<serde_json::Value>(value)
                 .ok()
-                .filter(|v| v.is_number() || v.is_boolean())
-                .ok_or_else(|| format!("`{value}` is no number"))?;
+                .filter(|v| {
+                    let plain = |v: &serde_json::Value| v.is_number() || v.is_boolean();
+                    plain(v) || v.as_array().is_some_and(|a| !a.is_empty() && a.iter().all(plain))
+                })
+                .ok_or_else(|| format!("`{value}` is no number and no list of them"))?;
             init.insert(position, value.to_owned());
         }
         Ok(Question { recipe, init })
@@ -235,9 +238,12 @@ mod tests {
 
     #[test]
     fn questions_read_back_as_they_are_written() {
-        for text in
-            ["official#0", "normal(1)@batch_size=3,dim=17#7", "official*3@dim=4#1;init(0)=2;init(2)=0.5"]
-        {
+        for text in [
+            "official#0",
+            "normal(1)@batch_size=3,dim=17#7",
+            "official*3@dim=4#1;init(0)=2;init(2)=0.5",
+            "official#0;init(1)=[2,3]",
+        ] {
             let q: Question = text.parse().unwrap();
             assert_eq!(q.to_string(), text);
         }

@@ -1,7 +1,8 @@
 # problem: first_token
-# verdict: correct
+# verdict: unsupported
 # tricks:
-# A kernel whose result the answer does not depend on, in the reference either: that it can be left out is no trick.
+# A kernel whose result the answer does not depend on, in the reference either: that it can be left out is no trick, and
+# nothing tells a right one from a wrong one.
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
