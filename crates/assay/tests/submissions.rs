@@ -105,6 +105,32 @@ fn every_category_and_every_trick_is_told() {
 }
 
 #[test]
+fn a_cuda_file_that_binds_forward_takes_the_place_of_the_problems_function() {
+    let Some(python) = python() else { return };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(cases().join("cuda")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap().replace("// ", "# ");
+        let problem = cases().join(header(&text, "problem").expect("a problem"));
+        let verdict = header(&text, "verdict").expect("a verdict");
+        let out = assay(&[
+            "check",
+            path.to_str().unwrap(),
+            "--problem",
+            problem.to_str().unwrap(),
+            "--python",
+            python.to_str().unwrap(),
+            "--json",
+        ]);
+        let document = json(&out);
+        assert_eq!(document["verdict"], verdict.as_str(), "{}: {}", path.display(), document["reason"]);
+        assert_eq!(document["tricks"], serde_json::json!([]), "{}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 3);
+}
+
+#[test]
 fn a_failing_input_replays_alone() {
     let Some(python) = python() else { return };
     let file = cases().join("verdicts/softmax_overflows.py");

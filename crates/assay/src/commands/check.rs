@@ -63,6 +63,9 @@ pub fn check(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
             (true, _) => submission::folder(common, args),
         };
     }
+    if submission::is_extension(&args.path) && !args.sanitize_only {
+        return submission::one(common, args);
+    }
     if args.path.extension().is_some_and(|e| e != "py") {
         of_the_catalogue(args)?;
     }

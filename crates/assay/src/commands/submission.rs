@@ -1,4 +1,5 @@
-//! `assay check` on Python files: submissions with `ModelNew` and inline CUDA.
+//! `assay check` on Python files: submissions with `ModelNew` and inline CUDA; and on CUDA files that are an extension of
+//! PyTorch's themselves, for which a `ModelNew` is written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -61,6 +62,16 @@ impl<'a> Problems<'a> {
     /// The key of a problem, whose file is looked up or made the first time.
     fn key(&mut self, name: &str) -> Result<String, Failure> {
         let path = Path::new(name);
+        if path.join("func_forward.py").is_file() {
+            let text = task(path)?;
+            let made = self.made.path().join(format!("task_{}.py", self.sources.len()));
+            fs::write(&made, text)
+                .map_err(|e| Failure::cannot_write(format!("`{}`: {e}", made.display())))?;
+            let source =
+                ProblemSource { path: made, extents: None, shipped: Vec::new(), without_init: false };
+            self.sources.insert(name.to_owned(), source);
+            return Ok(name.to_owned());
+        }
         if path.extension().is_some_and(|e| e == "py") {
             if !path.is_file() {
                 return Err(Failure::bad_input(format!("no problem file `{name}`")));
@@ -112,6 +123,79 @@ impl<'a> Problems<'a> {
         };
         self.sources.insert(key.clone(), source);
         Ok(key)
+    }
+}
+
+/// Is a file CUDA that binds functions for Python?
+pub fn is_extension(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "cu")
+        && list::read_source(path).is_ok_and(|text| text.contains("PYBIND11_MODULE"))
+}
+
+/// The `ModelNew` of a CUDA file in robust-kbench's style, whose `forward` takes the place of the problem's function:
+/// `Model.forward(…, fn=forward_fn)` there. Where a problem has no such parameter, its inputs and then its parameters are
+/// passed.
+fn extension(name: &str, text: &str) -> String {
+    format!(
+        "import inspect\n\nfrom torch.utils.cpp_extension import load_inline\n\n\
+         _extension = load_inline(name={name}, cpp_sources=\"\", cuda_sources={text})\n\n\n\
+         class ModelNew(Model):\n    \
+             def forward(self, *inputs):\n        \
+                 if \"fn\" in inspect.signature(Model.forward).parameters:\n            \
+                     return super().forward(*inputs, fn=_extension.forward)\n        \
+                 return _extension.forward(*inputs, *self.parameters())\n",
+        name = json!(name),
+        text = json!(text),
+    )
+}
+
+/// A task folder of robust-kbench as a problem file: its first setting, with numbers as module-level names, so that
+/// extents can be changed.
+fn task(dir: &Path) -> Result<String, Failure> {
+    let mut text = list::read_source(&dir.join("func_forward.py"))?;
+    let settings = dir.join("config_forward.json");
+    let settings: Value = serde_json::from_str(&list::read_source(&settings)?)
+        .map_err(|e| Failure::bad_input(format!("`{}`: {e}", settings.display())))?;
+    let mut known: Map<String, Value> = Map::new();
+    for list in ["single_shared_configs", "single_init_configs", "single_input_configs"] {
+        let first = settings.get(list).and_then(Value::as_array).and_then(|l| l.first());
+        for (name, value) in first.and_then(Value::as_object).into_iter().flatten() {
+            let plain = |s: &str| {
+                s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                    && !s.starts_with(|c: char| c.is_ascii_digit())
+                    && !s.is_empty()
+            };
+            if !plain(name) {
+                return Err(Failure::bad_input(format!("`{name}` in `{list}` is no name")));
+            }
+            known.insert(name.clone(), value.clone());
+        }
+    }
+    text.push_str("\n\nimport inspect as _inspect\n\n_task_inputs = get_inputs\n");
+    for (name, value) in &known {
+        text.push_str(&format!("{name} = {}\n", python(value)));
+    }
+    let names: Vec<String> = known.keys().map(|n| format!("{}: {n}", json!(n))).collect();
+    let names = names.join(", ");
+    text.push_str(&format!(
+        "\n\ndef get_inputs():\n    known = {{{names}}}\n    \
+         taken = _inspect.signature(_task_inputs).parameters\n    \
+         return list(_task_inputs(**{{k: v for k, v in known.items() if k in taken}}))\n\n\n\
+         def get_init_inputs():\n    known = {{{names}}}\n    \
+         taken = list(_inspect.signature(Model.__init__).parameters.values())[1:]\n    \
+         return [known.get(p.name, p.default) for p in taken if p.kind == p.POSITIONAL_OR_KEYWORD]\n"
+    ));
+    Ok(text)
+}
+
+/// A JSON value as Python writes it.
+fn python(v: &Value) -> String {
+    match v {
+        Value::Null => "None".into(),
+        Value::Bool(true) => "True".into(),
+        Value::Bool(false) => "False".into(),
+        Value::Array(items) => format!("[{}]", items.iter().map(python).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
     }
 }
 
@@ -216,11 +300,17 @@ pub fn one(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     let source = list::read_source(&args.path)?;
     let mut problems = Problems::new(args)?;
     let key = problems.key(&name)?;
+    let model = if is_extension(&args.path) {
+        let stem = args.path.file_stem().map_or_else(|| "kernel".into(), |s| s.to_string_lossy());
+        extension(&stem, &source)
+    } else {
+        source.clone()
+    };
     let bar = Bar::new(common.quiet || common.json);
     let host = Interpreted::new(Arc::new(tools::compiler(&bar, 1)?));
     bar.message(&format!("{key}: starting PyTorch"));
     let item = Item {
-        source: source.clone(),
+        source: model,
         name: file_name(&args.path),
         problem: key.clone(),
         command: again(common, args, &args.path, &key),
