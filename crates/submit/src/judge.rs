@@ -30,7 +30,7 @@ use crate::look::{
 };
 use crate::problem::{Case, Extents, Prepared};
 use crate::question::{Question, TRIALS};
-use crate::reference::{Made, Reference, Refused, Setting};
+use crate::reference::{Cost, Made, Reference, Refused, Setting};
 use crate::server::{Ending, Gone, Limits, Server};
 use crate::session::{Reply, Session};
 
@@ -55,12 +55,19 @@ const PATIENT_INSTRUCTIONS: u64 = 2_500_000_000;
 /// Beyond this, desk extents are made smaller: a submission may do far more work than the reference, as a softmax that
 /// sums its row again for each element.
 const DEAR_INSTRUCTIONS: u64 = 12_000_000;
+/// What one core of a plain machine does in a second, rather less than more: warp instructions, the reference's work,
+/// bytes that go to and from a worker.
+const INSTRUCTIONS_A_SECOND: f64 = 1e8;
+const WORK_A_SECOND: f64 = 1e9;
+const BYTES_A_SECOND: f64 = 5e8;
 /// Shares of a submission's time after which no more trials, suite inputs, other shapes are begun.
 const TRIAL_SHARE: f64 = 0.25;
 const SUITE_SHARE: f64 = 0.45;
 const OTHER_SHARE: f64 = 0.6;
 /// Inputs far from those of a normal distribution around zero.
 const SHIFTED: [&str; 2] = ["uniform(-2,-1)#104", "shifted(10,0.5)#108"];
+/// How much closer than a constant an answer has to be where the reference's answers hardly differ.
+const FOLLOWS: f64 = 8.0;
 /// Failures after which no more of a kind are asked.
 const ENOUGH: usize = 3;
 
@@ -184,12 +191,14 @@ pub fn judge(
         official_trials: 0,
         desk_seconds: 0.0,
         refused: 0,
+        rounding: false,
     };
     let early = run.everything();
     let session = run.session;
     let gone = session.gone().cloned();
     let parts = Parts {
         extents: run.extents,
+        rounding: run.rounding,
         asked: run.asked,
         findings: run.findings,
         tricks: run.tricks,
@@ -241,6 +250,8 @@ struct Run<'r, 'h> {
     official_trials: usize,
     desk_seconds: f64,
     refused: usize,
+    /// Is the reference's answer nothing but rounding?
+    rounding: bool,
 }
 
 impl Run<'_, '_> {
@@ -531,6 +542,7 @@ impl Run<'_, '_> {
         }
         self.tricks(&trials)?;
         self.official()?;
+        self.rounding = !self.asked.iter().any(|a| a.counts) && self.noise();
         Ok(None)
     }
 
@@ -571,17 +583,23 @@ impl Run<'_, '_> {
     }
 
     /// Seconds of a forward pass at the official extents, from those at desk extents: in proportion to the reference's
-    /// work, or to the power of it that the submission's instructions have grown by.
-    fn expected_seconds(&self, official: u64) -> f64 {
+    /// work, or to the power of it that the submission's instructions have grown by. Where a desk pass is mostly what any
+    /// pass costs, that is far too long, and instructions, work and bytes tell more.
+    fn expected_seconds(&self, official: &Cost) -> f64 {
         let Some(&(desk, own)) = self.measured.last() else { return f64::INFINITY };
-        let ratio = official as f64 / desk.max(1) as f64;
+        let ratio = official.work() as f64 / desk.max(1) as f64;
         let power = match self.measured.first() {
             Some(&(work, instructions)) if work > desk && own > 0 => {
                 ((instructions as f64 / own as f64).ln() / (work as f64 / desk.max(1) as f64).ln()).max(1.0)
             }
             _ => 1.0,
         };
-        (self.desk_seconds * ratio.powf(power)).max(0.001)
+        let grown = self.desk_seconds * ratio.powf(power);
+        let parts = own as f64 * ratio.powf(power) / INSTRUCTIONS_A_SECOND
+            + official.work() as f64 / WORK_A_SECOND
+            + official.bytes() as f64 / BYTES_A_SECOND
+            + self.desk_seconds;
+        grown.min(2.0 * parts).max(0.001)
     }
 
     /// A question, where there is time for one.
@@ -782,6 +800,14 @@ impl Run<'_, '_> {
         }
     }
 
+    /// Is the reference's answer rounding and nothing else: a mean of what was normalised to mean 0?
+    fn noise(&mut self) -> bool {
+        let Some(first) = self.asked.first().map(|a| Arc::clone(&a.case)) else { return false };
+        let t = self.settings.tolerance();
+        let Some(truth) = self.problem.truth(self.reference, &first) else { return false };
+        finite(truth) && distance_in_proportion(&first.official.tensors, truth) > t
+    }
+
     /// The official extents, as far as time allows; longer where something failed that is to be confirmed.
     fn official(&mut self) -> Result<(), SubmitError> {
         let before = self.asked.iter().filter(|a| a.place == Place::Official && !a.look.undecided()).count();
@@ -799,31 +825,29 @@ impl Run<'_, '_> {
             .filter(|a| a.counts && matches!(a.place, Place::DeskTrial | Place::Desk))
             .map(|a| a.case.question.at(&Default::default()))
             .collect();
-        let each = self.expected_seconds(official.work());
+        let each = self.expected_seconds(&official);
         let left = self.settings.seconds as f64 - self.began.elapsed().as_secs_f64();
         let budget = if failing.is_empty() { self.settings.official_seconds } else { left * 0.8 };
         let affordable = (budget.min(left) / each).floor().clamp(0.0, 5.0) as usize;
         let others: Vec<&Question> =
             failing.iter().filter(|q| !q.is_official_kind() || q.recipe.seed >= TRIALS).take(2).collect();
         let trials = self.problem.trials(&Default::default());
-        let mut left = affordable;
-        // One trial shows whether these extents can be reached; then what failed elsewhere; then the other trials.
-        for (n, question) in trials.iter().enumerate().skip(before) {
-            if self.over() || left == 0 {
+        // What failed elsewhere is asked first: it tells more than a trial, and one question may be all that there is
+        // time for.
+        let mut order: Vec<&Question> = trials.iter().skip(before).collect();
+        for (k, other) in others.into_iter().enumerate() {
+            order.insert((2 * k).min(order.len()), other);
+        }
+        for question in order.into_iter().take(affordable) {
+            if self.over() {
                 break;
             }
-            left -= 1;
-            if self.question(question, Place::Official)?.is_some() {
+            let trial = question.is_official_kind() && question.recipe.seed < TRIALS;
+            if self.question(question, Place::Official)?.is_some() && trial {
                 self.official_trials += 1;
             }
             if self.asked.last().is_some_and(|a| a.look.undecided() || a.counts) {
                 break;
-            }
-            if n == before {
-                for question in others.iter().take(left) {
-                    self.one(question, Place::Official)?;
-                    left -= 1;
-                }
             }
         }
         Ok(())
@@ -851,6 +875,7 @@ fn replay(submission: &Submission<'_>, recipe: &str) -> String {
 /// Everything that was seen.
 struct Parts {
     extents: Arc<Extents>,
+    rounding: bool,
     asked: Vec<Asked>,
     findings: Vec<SeenFinding>,
     tricks: BTreeSet<Trick>,
@@ -982,26 +1007,29 @@ impl Parts {
         }
     }
 
-    /// Is one constant answer right on all that was asked, also in proportion?
+    /// Would a constant have been as good an answer on all that was asked at the same extents?
     fn blind(&self) -> bool {
-        let seen: Vec<&Asked> = self.asked.iter().filter(|a| a.look.output.is_some() && !a.invalid).collect();
+        if self.rounding {
+            return true;
+        }
         // Parameters are drawn anew at other extents: only what was asked at the same ones can be compared.
-        let mut shapes: Vec<&Asked> = Vec::new();
-        let mut compared = false;
-        for a in &seen {
+        let mut firsts: Vec<&Asked> = Vec::new();
+        let (mut spread, mut residual, mut compared) = (0.0f64, 0.0f64, false);
+        for a in self.asked.iter().filter(|a| !a.invalid) {
+            let Some(out) = &a.look.output else { continue };
+            residual = residual.max(distance_in_proportion(out, &a.case.official.tensors));
             let setting = a.case.question.setting();
-            match shapes.iter().find(|b| b.case.question.setting() == setting) {
+            match firsts.iter().find(|b| b.case.question.setting() == setting) {
                 Some(b) => {
                     compared = true;
-                    let t = assay_judge::PAPER_TOLERANCE;
-                    if distance_in_proportion(&a.case.official.tensors, &b.case.official.tensors) > t {
-                        return false;
-                    }
+                    let (a, b) = (&a.case.official.tensors, &b.case.official.tensors);
+                    spread = spread.max(distance_in_proportion(a, b));
                 }
-                None => shapes.push(a),
+                None => firsts.push(a),
             }
         }
-        compared
+        // A deep model's answers may differ by less than the tolerance; a submission that follows them is no constant.
+        compared && spread <= assay_judge::PAPER_TOLERANCE && (spread <= 0.0 || residual * FOLLOWS > spread)
     }
 
     fn decide(
@@ -1096,8 +1124,8 @@ impl Parts {
         if self.blind() {
             return (
                 Verdict::Unsupported,
-                "the reference's answer is the same on every input, to within the tolerance: nothing tells a right \
-                 submission from a constant"
+                "the reference's answer does not depend on its inputs by more than rounding, or this one does not follow \
+                 it: nothing tells it from a constant"
                     .into(),
             );
         }
