@@ -26,7 +26,7 @@ const STEPS: usize = 48;
 /// Bytes of inputs and answers kept for a problem; official extents are made again for each submission beyond it.
 const KEPT_BYTES: usize = 192 << 20;
 /// Other init arguments that are asked.
-const INIT_QUESTIONS: usize = 3;
+const INIT_QUESTIONS: usize = 8;
 /// Seeds of draws that no trial has.
 const OTHER_SEEDS: u64 = 101;
 
