@@ -12,6 +12,7 @@ import ast
 import math
 import re
 
+from benchmark_file import Literals
 from torch_export import overload
 from worker_protocol import TORCH_MISSING
 
@@ -21,7 +22,9 @@ if TORCH_MISSING is None:
 else:
     TorchDispatchMode = object
 
-# Never cut: what an operator is, not how much it has to do.
+# Not cut where it is at most `FEW`: what an operator is, not how much it has to do. More of it is an extent by another name
+# (`layer_sizes`, `num_classes`), cut when the others are small.
+FEW = 64
 FIXED = re.compile(
     r"kernel|stride|pad|dilat|group|pool|scale|head|level|layer|num_|dim$|axis|class|reduct|patch|expan", re.I
 )
@@ -66,9 +69,15 @@ class Work(TorchDispatchMode):
 
 
 def numbers(tree, context):
-    """The module-level names that are assigned whole numbers, or lists of them, and what they are in this context."""
+    """The module-level names that are assigned whole numbers, or lists of them, and what they are in this context; and the
+    literals of `get_inputs`, as `get_inputs:0`."""
     found = {}
     for line in tree.body:
+        if isinstance(line, ast.FunctionDef) and line.name == "get_inputs":
+            literals = Literals()
+            for statement in line.body:
+                literals.visit(statement)
+            found.update({f"get_inputs:{i}": value for i, value in enumerate(literals.found)})
         if not isinstance(line, ast.Assign):
             continue
         # Of `height = width = 64` the first name stands for all.
@@ -118,6 +127,8 @@ def turn(name, value):
     size = max(value) if isinstance(value, list) else value
     # A setting of a task is called `input.batch_size`.
     name = name.rpartition(".")[2]
+    if FIXED.search(name):
+        return 2.5 if size > FEW else None
     if BATCH.search(name):
         return 0 if size > 2 else None
     for round_, least in enumerate(LEAST):
@@ -137,7 +148,7 @@ def shrunk(make, found, overrides, most):
     for _ in range(STEPS):
         if total <= most:
             break
-        now = {name: values.get(name, value) for name, value in found.items() if not FIXED.search(name.rpartition(".")[2])}
+        now = {name: values.get(name, value) for name, value in found.items()}
         groups = {}
         for name, value in now.items():
             when = turn(name, value)

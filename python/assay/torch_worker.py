@@ -15,7 +15,7 @@ import hashlib
 import math
 import platform
 
-from benchmark_file import FileRequests, is_task, load
+from benchmark_file import FileRequests, Literals, is_task, load
 from torch_export import Exported
 from torch_extents import numbers, same, shrunk
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
@@ -82,13 +82,18 @@ SCREEN = 1 << 16
 
 
 class Replace(ast.NodeTransformer):
-    """Gives module-level names other values, numbers or lists of numbers."""
+    """Gives module-level names other values, numbers or lists of numbers, and literals of `get_inputs` other numbers."""
 
     def __init__(self, values):
         self.values = dict(values)
+        numbered = [name for name in self.values if name.startswith("get_inputs:")]
+        self.literals = {int(name.partition(":")[2]): self.values.pop(name) for name in numbered}
 
     def visit_Module(self, node):
         for line in node.body:
+            if isinstance(line, ast.FunctionDef) and line.name == "get_inputs":
+                literals = Literals(self.literals)
+                line.body = [literals.visit(statement) for statement in line.body]
             if not isinstance(line, ast.Assign):
                 continue
             # `height = width = 64` is one number with two names: of those given the smallest.

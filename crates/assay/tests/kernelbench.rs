@@ -114,9 +114,15 @@ fn a_module_that_no_catalogue_has_is_lowered_and_audited_and_every_command_knows
 fn files_that_are_not_the_catalogues_problem_and_tasks_of_another_benchmark_are_lowered() {
     let Some(python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
-    for (file, key, said) in [
-        ("level1/19_not_relu.py", "0/1019", "computes something else than the catalogue's reference"),
-        ("task", "0/1", "the substrate is generated"),
+    for (file, key, said, cut, whole) in [
+        (
+            "level1/19_not_relu.py",
+            "0/1019",
+            "computes something else than the catalogue's reference",
+            "get_inputs:0",
+            6400,
+        ),
+        ("task", "0/1", "the substrate is generated", "input.batch_size", 1000),
     ] {
         let run = dir.path().join(key.replace('/', "_"));
         let o = generated(&python, file, &run, &["--work", "0.02"]);
@@ -124,6 +130,10 @@ fn files_that_are_not_the_catalogues_problem_and_tasks_of_another_benchmark_are_
         assert!(words(&o).contains(said) && words(&o).contains(key), "{file}: {}", words(&o));
         let summary: Value = serde_json::from_slice(&o.stdout).unwrap();
         assert_eq!(summary["problems"][0]["problem"], key, "{file}");
+        let manifest: Value =
+            serde_json::from_slice(&std::fs::read(run.join("manifest.json")).unwrap()).unwrap();
+        let made = &manifest["oracle"]["generated"][key];
+        assert!(made["extents"][cut].as_u64().unwrap() < whole, "{file}: {made}");
         assert!(summary["pipeline"]["witnessed"].as_u64().unwrap() > 10, "{file}: {}", summary["pipeline"]);
     }
 }
