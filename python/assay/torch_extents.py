@@ -3,12 +3,13 @@
 The work is counted, not run: the module and its inputs are made on the meta device, where tensors have shapes and no
 elements. Numbers are halved, those that are called a batch first, then free extents, then those that look like the
 length of a reduction; names with the same number go together, so that what is square stays square. A cut that the
-module refuses is not made.
+module refuses is not made; where none is left, two numbers are cut together.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import re
 
@@ -158,7 +159,18 @@ def shrunk(make, found, overrides, most):
                 )
         tried = [(key, names) for key, names in sorted(groups.items()) if (key, tuple(names)) not in stuck]
         if not tried:
-            break
+            # Two that the module ties to each other, whatever they are.
+            order = [name for _, names in sorted(groups.items()) for name in names]
+            for pair in itertools.combinations(order, 2):
+                less = {**values, **{name: smaller(now[name]) for name in pair}}
+                cut = work(make, less)
+                if cut is not None and cut < total:
+                    values, total = less, cut
+                    stuck.clear()
+                    break
+            else:
+                break
+            continue
         key, names = tried[0]
         less = {**values, **{name: smaller(now[name]) for name in names}}
         cut = work(make, less)

@@ -140,6 +140,90 @@ def test_extents_are_cut_until_the_work_fits_batches_first_and_equal_ones_togeth
         assert less["overrides"] == {}
 
 
+TIED = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
+    def forward(self, x, y, z):
+        assert x.shape[1] == 2 * y.shape[0]
+        for layer in self.layers:
+            x = layer(x)
+        return x, y, z.sum()
+width = 2048
+half = 1024
+layer_sizes = [512, 256]
+def get_inputs():
+    return [torch.rand(8, width), torch.rand(half), torch.rand(2, 300, 300)]
+def get_init_inputs():
+    return [[width, *layer_sizes]]
+"""
+
+
+def test_what_is_tied_what_is_large_whatever_its_name_and_literals_are_cut_too(tmp_path):
+    path = tmp_path / "tied.py"
+    path.write_text(TIED)
+    with Torch() as worker:
+        reply = worker.ask({"type": "shrink", "path": str(path), "overrides": {}, "work": 1000})
+        cut = reply["overrides"]
+        # Literals: the batch and two edges, which are as long as each other.
+        assert cut["get_inputs:2"] == cut["get_inputs:3"] <= 19, reply
+        assert cut["width"] == 2 * cut["half"] < 2048, reply
+        # Above what a number of layers may be.
+        assert max(cut["layer_sizes"]) <= 64, reply
+        loaded(worker, path, cut)
+        assert exported(worker)["inputs"][2]["shape"] == [cut.get("get_inputs:1", 2), *[cut["get_inputs:2"]] * 2]
+
+
+def test_both_names_of_one_number_are_given(tmp_path):
+    path = tmp_path / "names.py"
+    text = "rows = columns = 4096\ndef get_inputs():\n    return [torch.rand(rows, columns)]\n"
+    path.write_text(
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n"
+        f"{text}def get_init_inputs():\n    return []\n"
+    )
+    with Torch() as worker:
+        cut = worker.ask({"type": "shrink", "path": str(path), "overrides": {}, "work": 1000})["overrides"]
+    assert cut["rows"] == cut["columns"] < 64
+
+
+TASK = """
+import torch
+def forward_fn(x, weight):
+    return x * weight
+class Model(torch.nn.Module):
+    def __init__(self, features, eps=1e-5):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(features))
+    def forward(self, x, fn=forward_fn):
+        return fn(x, self.weight)
+def get_inputs(batch_size=1, features=7):
+    return [torch.randn(batch_size, features)]
+"""
+
+
+def test_a_task_of_robust_kbench_is_cut_by_its_settings_and_exported_with_the_weights_of_the_first_trial(tmp_path):
+    path = tmp_path / "func_forward.py"
+    path.write_text(TASK)
+    settings = {"single_shared_configs": [{"features": 30}], "single_input_configs": [{"batch_size": 5000}]}
+    (tmp_path / "config_forward.json").write_text(json.dumps(settings))
+    with Torch() as worker:
+        cut = worker.ask({"type": "shrink", "path": str(path), "overrides": {}, "work": 1000})["overrides"]
+        assert cut["input.batch_size"] < 100, cut
+        loaded(worker, path, cut)
+        graph = exported(worker)
+        assert graph["inputs"][0]["shape"] == [cut["input.batch_size"], cut.get("shared.features", 30)]
+        assert graph["parameters"][0]["init"] == "randn"
+        (weight,) = fetched(worker, "parameter:weight")
+        request = {"type": "reference", "path": str(path), "overrides": cut, "seed": 42, "trial": 0, "scale": 1.0}
+        request |= {"inputs": [None], "parameters": {}, "masks": None, "tensors": []}
+        request["want"] = {"inputs": ["f32"], "parameters": ["weight"], "masks": 0}
+        one = {o["name"]: o for o in worker.ask(request)["outputs"]}["parameter weight"]
+        kept = np.frombuffer(worker.map[one["offset"] : one["offset"] + weight.nbytes], weight.dtype)
+        np.testing.assert_array_equal(kept.reshape(one["shape"]), weight)
+
+
 def test_what_cannot_be_exported_is_answered_with_what_is_wrong(tmp_path):
     path = tmp_path / "branches.py"
     path.write_text(FILE.replace("return x * self.scale", "return x if x.sum() > 0 else x * self.scale"))

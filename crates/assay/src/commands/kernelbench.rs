@@ -102,7 +102,13 @@ pub fn choose<'a>(
                         }
                         Err(OracleError::Interrupted) => return Err(stopped(folder)),
                         // The audit says of the catalogue's problem what is wrong with its file.
-                        Err(_) => chosen.problems.push(problem),
+                        Err(no) => {
+                            if let OracleError::Unsupported(what) = e {
+                                let what = format!("{what}; and no substrate is generated from it: {no}");
+                                oracle.refuse(&key, OracleError::Unsupported(what));
+                            }
+                            chosen.problems.push(problem);
+                        }
                     }
                 }
                 // What else there is to say is said when its inputs are asked for.

@@ -219,6 +219,13 @@ impl<'a> FileOracle<'a> {
         Ok(Generated { problem, substrate, extents })
     }
 
+    /// Gives this for every input of a problem.
+    pub fn refuse(&self, problem: &str, why: OracleError) {
+        if let Ok(mut session) = self.session.lock() {
+            session.bound.insert(problem.to_owned(), Err(why));
+        }
+    }
+
     /// Is the oracle of this problem no more.
     pub fn leave(&mut self, problem: &str) {
         self.files.remove(problem);
