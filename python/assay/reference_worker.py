@@ -69,7 +69,7 @@ class Replace(ast.NodeTransformer):
 
 
 def bound(line):
-    """Names that a line gives one value each, that value, and how to put another in its place: `a = 1`, `a, b = 1, 2`."""
+    """Names that a line gives one value each, that value, and how to put another there: `a = 1`, `a, b = 1, 2`."""
     if not (isinstance(line, ast.Assign) and len(line.targets) == 1):
         return
     target, value = line.targets[0], line.value
@@ -283,9 +283,7 @@ class Worker(Server):
             "inputs": size(inputs),
             "outputs": size(out),
             "parameters": sum(p.numel() for p in model.parameters()),
-            "integers": sum(
-                isinstance(x, torch.Tensor) and not x.is_floating_point() for x in tree_flatten(inputs)[0]
-            ),
+            "integers": sum(isinstance(x, torch.Tensor) and not x.is_floating_point() for x in tree_flatten(inputs)[0]),
         }
 
     def loaded(self, request):

@@ -23,8 +23,8 @@ if TORCH_MISSING is None:
 else:
     TorchDispatchMode = object
 
-# Not cut where it is at most `FEW`: what an operator is, not how much it has to do. More of it is an extent by another name
-# (`layer_sizes`, `num_classes`), cut when the others are small.
+# Not cut where it is at most `FEW`: what an operator is, not how much it has to do. More of it is an extent by another
+# name (`layer_sizes`, `num_classes`), cut when the others are small.
 FEW = 64
 FIXED = re.compile(
     r"kernel|stride|pad|dilat|group|pool|scale|head|level|layer|num_|dim$|axis|class|reduct|patch|expan", re.I
@@ -70,8 +70,8 @@ class Work(TorchDispatchMode):
 
 
 def numbers(tree, context):
-    """The module-level names that are assigned whole numbers, or lists of them, and what they are in this context; and the
-    literals of `get_inputs`, as `get_inputs:0`."""
+    """The module-level names that are assigned whole numbers, or lists of them, and what they are in this context; and
+    the literals of `get_inputs`, as `get_inputs:0`."""
     found = {}
     for line in tree.body:
         if isinstance(line, ast.FunctionDef) and line.name == "get_inputs":

@@ -82,7 +82,7 @@ SCREEN = 1 << 16
 
 
 class Replace(ast.NodeTransformer):
-    """Gives module-level names other values, numbers or lists of numbers, and literals of `get_inputs` other numbers."""
+    """Gives module-level names other values, numbers or lists of them, and literals of `get_inputs` other numbers."""
 
     def __init__(self, values):
         self.values = dict(values)
