@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import torch
+from cuda_on_cpu import names_cuda
 from torch.overrides import TorchFunctionMode
-
-
-def names_cuda(device):
-    return (isinstance(device, torch.device) and device.type == "cuda") or (
-        isinstance(device, str) and (device == "cuda" or device.startswith("cuda:"))
-    )
 
 
 class OnCpu(TorchFunctionMode):

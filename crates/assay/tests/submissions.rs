@@ -24,6 +24,11 @@ fn assay(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_assay")).args(args).output().unwrap()
 }
 
+/// The command that judges one file.
+fn one<'a>(file: &'a Path, problem: &'a str, python: &'a Path) -> [&'a str; 6] {
+    ["check", file.to_str().unwrap(), "--problem", problem, "--python", python.to_str().unwrap()]
+}
+
 fn json(out: &Output) -> Value {
     serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)))
@@ -113,16 +118,8 @@ fn a_cuda_file_that_binds_forward_takes_the_place_of_the_problems_function() {
         let text = std::fs::read_to_string(&path).unwrap().replace("// ", "# ");
         let problem = cases().join(header(&text, "problem").expect("a problem"));
         let verdict = header(&text, "verdict").expect("a verdict");
-        let out = assay(&[
-            "check",
-            path.to_str().unwrap(),
-            "--problem",
-            problem.to_str().unwrap(),
-            "--python",
-            python.to_str().unwrap(),
-            "--json",
-        ]);
-        let document = json(&out);
+        let document =
+            json(&assay(&[&one(&path, problem.to_str().unwrap(), &python)[..], &["--json"]].concat()));
         assert_eq!(document["verdict"], verdict.as_str(), "{}: {}", path.display(), document["reason"]);
         assert_eq!(document["tricks"], serde_json::json!([]), "{}", path.display());
         seen += 1;
@@ -135,14 +132,7 @@ fn a_failing_input_replays_alone() {
     let Some(python) = python() else { return };
     let file = cases().join("verdicts/softmax_overflows.py");
     let problem = cases().join("problems/softmax.py");
-    let base = [
-        "check",
-        file.to_str().unwrap(),
-        "--problem",
-        problem.to_str().unwrap(),
-        "--python",
-        python.to_str().unwrap(),
-    ];
+    let base = one(&file, problem.to_str().unwrap(), &python);
     let whole = json(&assay(&[&base[..], &["--json"]].concat()));
     assert_eq!(whole["verdict"], "wrong");
     let recipe = whole["failing_inputs"][0]["recipe"].as_str().unwrap();
@@ -158,17 +148,7 @@ fn a_failing_input_replays_alone() {
 fn the_catalogue_serves_where_there_is_no_problem_file() {
     let Some(python) = python() else { return };
     let file = cases().join("verdicts/relu_correct.py");
-    let check = |problem: &str| {
-        assay(&[
-            "check",
-            file.to_str().unwrap(),
-            "--problem",
-            problem,
-            "--python",
-            python.to_str().unwrap(),
-            "--json",
-        ])
-    };
+    let check = |problem: &str| assay(&[&one(&file, problem, &python)[..], &["--json"]].concat());
     let relu = check("1/19");
     let document = json(&relu);
     assert_eq!(document["verdict"], "correct", "{}", document["reason"]);
@@ -184,13 +164,6 @@ fn the_catalogue_serves_where_there_is_no_problem_file() {
 fn a_python_without_pytorch_is_bad_input() {
     let file = cases().join("verdicts/relu_correct.py");
     let problem = cases().join("problems/relu.py");
-    let out = assay(&[
-        "check",
-        file.to_str().unwrap(),
-        "--problem",
-        problem.to_str().unwrap(),
-        "--python",
-        "/nonexistent/python",
-    ]);
+    let out = assay(&one(&file, problem.to_str().unwrap(), Path::new("/nonexistent/python")));
     assert_eq!(out.status.code(), Some(2), "{}", String::from_utf8_lossy(&out.stderr));
 }

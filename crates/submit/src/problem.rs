@@ -317,7 +317,9 @@ impl Prepared {
                 }
                 Err(Refused::Failed(e)) => return Err(e),
             };
-            let differs = |k: usize| made.init.get(k).map(json_of) != other.init.get(k).map(json_of);
+            // Values have no equality of their own, since tensors share memory.
+            let text = |v: &Value| format!("{v:?}");
+            let differs = |k: usize| made.init.get(k).map(text) != other.init.get(k).map(text);
             if differs(position) {
                 let mut costs = Costs { reference, path: &self.path };
                 let inputs = |c: Option<Cost>| c.map(|c| c.inputs);
@@ -425,18 +427,6 @@ impl Prepared {
 
 /// A float32 number's last bit, as a part of it.
 const LAST_BIT: f64 = 1.2e-7;
-
-/// An init argument as text, to tell two apart.
-fn json_of(v: &Value) -> String {
-    match v {
-        Value::Int(i) => i.to_string(),
-        Value::Float(f) => format!("{f:?}"),
-        Value::Bool(b) => b.to_string(),
-        Value::Str(s) => format!("{s:?}"),
-        Value::List(items) | Value::Tuple(items) => items.iter().map(json_of).collect::<Vec<_>>().join(","),
-        _ => String::new(),
-    }
-}
 
 /// Another value of the same kind; none for what is no number.
 fn other_value(v: &Value) -> Option<String> {

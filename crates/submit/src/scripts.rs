@@ -27,6 +27,7 @@ pub(crate) const SUBMISSION: Script = &[
 pub(crate) const REFERENCE: Script = &[
     python!("worker_protocol.py"),
     python!("submission_tensors.py"),
+    python!("cuda_on_cpu.py"),
     python!("on_cpu.py"),
     python!("reference_worker.py"),
 ];
