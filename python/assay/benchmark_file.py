@@ -4,16 +4,15 @@ Two forms are read. KernelBench's has `Model`, `get_inputs` and `get_init_inputs
 `get_inputs` with keyword arguments and `config_forward.json` beside the file. Both are executed as their own checks do
 it, on the CPU; what is added is a float64 evaluation of the same module, and inputs and parameters from the caller.
 
-An *element* is an integer of the file that may stand for an extent: a module-level name (`batch_size`), a place of a
-module-level tuple or list (`shape[0]`), a literal in `get_inputs`, `get_init_inputs` or the module's `__init__`
-(`get_inputs:2`, counted in the order of the text), a setting of a robust-kbench task (`input.batch_size`). `Binding`
-finds out which extents of a catalogue's problem they are: each is changed alone, on PyTorch's `meta` device, where
-nothing is allocated, and what changes with it in the shapes of inputs and parameters tells.
+An *element* is an integer of the file that may stand for an extent (`file_numbers.py`): a module-level name, a place
+of a module-level tuple or list, a literal in `get_inputs`, `get_init_inputs` or the module's `__init__`; or a setting
+of a robust-kbench task (`input.batch_size`). `Binding` finds out which extents of a catalogue's problem they are: each
+is changed alone, on PyTorch's `meta` device, where nothing is allocated, and what changes with it in the shapes of
+inputs and parameters tells.
 """
 
 from __future__ import annotations
 
-import ast
 import copy
 import hashlib
 import inspect
@@ -21,6 +20,7 @@ import itertools
 import json
 import os
 
+from file_numbers import Numbers, is_size
 from worker_protocol import TORCH_MISSING, Fault, Raised, Stage, field
 
 if TORCH_MISSING is None:
@@ -34,122 +34,40 @@ MOST_NEUTRAL = 6
 MOST_TRIALS = 4096
 
 
-def is_size(value):
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def targets(statement):
-    """The names that a module-level statement assigns to."""
-    if not isinstance(statement, ast.Assign):
-        return []
-    names = []
-    for target in statement.targets:
-        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        names.extend(part.id for part in parts if isinstance(part, ast.Name))
-    return names
-
-
-class Literals(ast.NodeTransformer):
-    """Numbers the integer literals of a function's body, and gives some of them other values."""
-
-    def __init__(self, values=None):
-        self.values = dict(values or {})
-        self.found = []
-
-    def visit_Constant(self, node):
-        if not is_size(node.value):
-            return node
-        self.found.append(node.value)
-        value = self.values.get(len(self.found) - 1)
-        return node if value is None else ast.copy_location(ast.Constant(value), node)
-
-
-def split(overrides):
-    """Overrides by name, by place within a name, and by literal within a function."""
-    whole, places, literals = {}, {}, {}
-    for element, value in overrides.items():
-        several = isinstance(value, list) and all(is_size(v) for v in value)
-        if not is_size(value) and not several:
-            raise Fault(f"the extent {value!r} of `{element}`")
-        if several:
-            whole[element] = value
-        elif element.endswith("]"):
-            name, _, index = element[:-1].partition("[")
-            places.setdefault(name, {})[int(index)] = value
-        elif ":" in element:
-            name, _, index = element.partition(":")
-            literals.setdefault(name, {})[int(index)] = value
-        else:
-            whole[element] = value
-    return whole, places, literals
-
-
 class KernelBenchFile:
     """`Model`, `get_inputs`, `get_init_inputs`, run in the order of seeds that KernelBench's `eval.py` has."""
 
-    functions = ("get_inputs", "get_init_inputs")
-
     def __init__(self, path, source, overrides):
-        self.path = path
-        whole, places, literals = split(overrides)
-        tree = ast.parse(source, path)
-        unknown = set(whole) | set(places) | set(literals)
-        body = []
-        self.literals = {}
-        for statement in tree.body:
-            for function in self.numbered(statement):
-                numbered = Literals(literals.get(function.name))
-                function.body = [numbered.visit(line) for line in function.body]
-                self.literals[function.name] = numbered.found
-                unknown.discard(function.name)
-            body.append(statement)
-            for name in targets(statement):
-                # Behind the assignment, so that whatever the file computes from the name follows.
-                if name in whole:
-                    # A list stands for a tuple as well.
-                    value = whole[name]
-                    text = f"type({name})({value!r})" if isinstance(value, list) else repr(value)
-                    body.extend(ast.parse(f"{name} = {text}").body)
-                for index, value in places.get(name, {}).items():
-                    text = f"{name} = type({name})(list({name})[:{index}] + [{value}] + list({name})[{index + 1}:])"
-                    body.extend(ast.parse(text).body)
-                unknown.discard(name)
-        if unknown:
-            raise Raised("load", f"the file has no {sorted(unknown)}")
-        tree.body = body
-        self.context = {"__name__": "problem"}
-        exec(compile(ast.fix_missing_locations(tree), path, "exec"), self.context)
-        missing = [n for n in ("Model", *self.functions) if not callable(self.context.get(n))]
-        if missing:
-            raise Raised("load", f"the file defines no {', '.join(missing)}")
-        # In the order of the file, names before what stands in functions.
-        self.names = dict.fromkeys(name for statement in tree.body for name in targets(statement))
-
-    def numbered(self, statement):
-        """The functions in a module-level statement whose literals are elements."""
-        if isinstance(statement, ast.FunctionDef) and statement.name in self.functions:
-            return [statement]
-        if isinstance(statement, ast.ClassDef) and statement.name == "Model":
-            return [x for x in statement.body if isinstance(x, ast.FunctionDef) and x.name == "__init__"]
-        return []
+        self.numbers = Numbers(source, path)
+        self.context, self.literals = self.numbers.run(overrides)
+        # What the module was made from last.
+        self.init = []
 
     def elements(self):
-        out = {}
-        for name in self.names:
-            value = self.context.get(name)
-            if is_size(value):
-                out[name] = value
-            elif isinstance(value, (tuple, list)) and type(value) in (tuple, list):
-                out.update({f"{name}[{i}]": v for i, v in enumerate(value) if is_size(v)})
-        for function, values in self.literals.items():
-            out.update({f"{function}:{i}": v for i, v in enumerate(values)})
-        return out
+        return self.numbers.elements(self.context, self.literals)
+
+    def free(self):
+        """The elements that can be cut by themselves: numbers that the file writes, literals of `get_inputs`."""
+        all_of = self.elements()
+        return {e: v for e, v in all_of.items() if e in self.numbers.written or e.startswith("get_inputs:")}
+
+    def made(self):
+        """The module, of whatever numbers the generator is at."""
+        return self.context["Model"](*self.context["get_init_inputs"]())
 
     def model(self, seed, _trial_seed):
         torch.manual_seed(seed)
-        init = [cast(x, torch.float32) for x in self.context["get_init_inputs"]()]
+        self.init = [cast(x, torch.float32) for x in self.context["get_init_inputs"]()]
         torch.manual_seed(seed)
-        return self.context["Model"](*init).to(dtype=torch.float32)
+        return self.again().to(dtype=torch.float32)
+
+    def again(self):
+        """The module once more from the same init arguments."""
+        return self.context["Model"](*self.init)
+
+    def model_seed(self, seed, _trial_seed):
+        """The seed at which `model` makes the module."""
+        return seed
 
     def inputs(self):
         return list(self.context["get_inputs"]())
@@ -192,6 +110,10 @@ class RobustKBenchTask:
         parts = {"shared": self.shared, **self.own}
         return {f"{part}.{name}": v for part, all_of in parts.items() for name, v in all_of.items() if is_size(v)}
 
+    def free(self):
+        """The elements that can be cut by themselves: every setting."""
+        return self.elements()
+
     def settings(self, part, function):
         taken = inspect.signature(function).parameters
         return {k: v for k, v in {**self.own[part], **self.shared}.items() if k in taken}
@@ -201,9 +123,15 @@ class RobustKBenchTask:
         kind = self.context["Model"]
         return kind(**self.settings("init", kind.__init__))
 
+    again = made
+
     def model(self, _seed, trial_seed):
         torch.manual_seed(trial_seed)
         return self.made()
+
+    def model_seed(self, _seed, trial_seed):
+        """The seed at which `model` makes the module."""
+        return trial_seed
 
     def inputs(self):
         made = self.context["get_inputs"]

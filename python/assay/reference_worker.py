@@ -10,15 +10,14 @@ arguments and again before the model, that of a trial before its inputs and agai
 
 from __future__ import annotations
 
-import ast
 import copy
 import hashlib
 import inspect
 import math
 import mmap
 import platform
-import symtable
 
+from file_numbers import Numbers, used_inside
 from worker_protocol import TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
 
 if TORCH_MISSING is None:
@@ -54,83 +53,6 @@ class Cost(TorchDispatchMode):
         return out
 
 
-class Replace(ast.NodeTransformer):
-    """Gives module-level names other numbers."""
-
-    def __init__(self, values):
-        self.values = dict(values)
-
-    def visit_Module(self, node):
-        for line in node.body:
-            for name, value, place in bound(line):
-                if name in self.values:
-                    place(ast.copy_location(ast.Constant(self.values.pop(name)), value))
-        return ast.fix_missing_locations(node)
-
-
-def bound(line):
-    """Names that a line gives one value each, that value, and how to put another there: `a = 1`, `a, b = 1, 2`."""
-    if not (isinstance(line, ast.Assign) and len(line.targets) == 1):
-        return
-    target, value = line.targets[0], line.value
-    if isinstance(target, ast.Name):
-        yield target.id, value, lambda new: setattr(line, "value", new)
-    elif (
-        isinstance(target, (ast.Tuple, ast.List))
-        and isinstance(value, (ast.Tuple, ast.List))
-        and len(target.elts) == len(value.elts)
-    ):
-        for k, (name, element) in enumerate(zip(target.elts, value.elts)):
-            if isinstance(name, ast.Name):
-                yield name.id, element, lambda new, k=k: value.elts.__setitem__(k, new)
-
-
-def inside(source, path):
-    """Module-level names that the file's classes and functions use by themselves, other than through init arguments and
-    inputs: a submission has its own copy of those, so they cannot be changed."""
-    out = set()
-
-    def visit(table):
-        for symbol in table.get_symbols():
-            if symbol.is_global():
-                out.add(symbol.get_name())
-        for child in table.get_children():
-            visit(child)
-
-    for child in symtable.symtable(source, path, "exec").get_children():
-        if child.get_name() not in ("get_inputs", "get_init_inputs"):
-            visit(child)
-    return out
-
-
-def numbers(tree, fixed):
-    """Module-level names that a file gives a whole number, or a tuple or list of them, without those that are fixed."""
-    out = {}
-    for line in tree.body:
-        for name, node, _ in bound(line):
-            try:
-                value = ast.literal_eval(node)
-            except (ValueError, SyntaxError, TypeError):
-                value = folded(node)
-            whole = lambda n: isinstance(n, int) and not isinstance(n, bool) and n > 0  # noqa: E731
-            several = isinstance(value, (tuple, list)) and value and all(map(whole, value))
-            if (whole(value) or several) and name not in fixed:
-                out[name] = value
-    return out
-
-
-def folded(node):
-    """A product or sum of literals, such as `2048 * 2`."""
-    allowed = (ast.Expression, ast.BinOp, ast.Constant, ast.Mult, ast.Add, ast.Sub, ast.FloorDiv, ast.Pow)
-    if not all(isinstance(n, allowed) for n in ast.walk(node)):
-        return None
-    try:
-        code = compile(ast.fix_missing_locations(ast.Expression(node)), "<constant>", "eval")
-        return eval(code, {"__builtins__": {}})
-    except Exception:
-        return None
-
-
 class Problem:
     """A problem file, read and not yet run."""
 
@@ -143,21 +65,14 @@ class Problem:
         self.path = path
         self.sha256 = hashlib.sha256(self.source.encode()).hexdigest()
         with Stage("load"):
-            self.numbers = numbers(ast.parse(self.source, path), inside(self.source, path))
+            self.file = Numbers(self.source, path)
+            # A submission has its own copy of what the file's classes and functions use by themselves.
+            fixed = used_inside(self.source, path)
+        self.numbers = {n: size for n, size in self.file.written.items() if n in self.file.names and n not in fixed}
 
     def context(self, extents):
         with Stage("load"):
-            tree = ast.parse(self.source, self.path)
-            replace = Replace(extents)
-            tree = replace.visit(tree)
-            if replace.values:
-                raise Raised("load", f"the file assigns nothing to {sorted(replace.values)}")
-            context = {"__name__": "problem"}
-            exec(compile(tree, self.path, "exec"), context)
-            missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if not callable(context.get(n))]
-            if missing:
-                raise Raised("load", f"the file defines no {', '.join(missing)}")
-        return context
+            return self.file.run(extents)[0]
 
 
 class Setting:
@@ -263,8 +178,7 @@ class Worker(Server):
     def problem(self, request):
         path = field(request, "path", (str,))
         problem = self.problems[path] = Problem(path)
-        listed = {k: plain(v) for k, v in problem.numbers.items()}
-        return {"type": "problem", "sha256": problem.sha256, "numbers": listed}
+        return {"type": "problem", "sha256": problem.sha256, "numbers": problem.numbers}
 
     def cost(self, request):
         """What a forward pass at some extents asks for, without computing it: shapes alone run (device `meta`)."""
@@ -377,10 +291,6 @@ def perturbed(x, relative):
     generator = torch.Generator().manual_seed(7)
     sign = torch.randint(0, 2, x.shape, generator=generator, dtype=x.dtype) * 2 - 1
     return x * (1 + sign * relative)
-
-
-def plain(value):
-    return list(value) if isinstance(value, tuple) else value
 
 
 def number(value):

@@ -333,7 +333,7 @@ class Exported:
         try:
             with Drawn() as watch:
                 torch.manual_seed(problem.model_seed)
-                model = problem.make(*problem.init)
+                model = problem.make()
             for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
                 by_name[name] = watch.words(tensor)
         except Exception:

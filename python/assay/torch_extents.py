@@ -8,12 +8,10 @@ module refuses is not made; where none is left, two numbers are cut together.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import math
 import re
 
-from benchmark_file import Literals
 from torch_export import overload
 from worker_protocol import TORCH_MISSING
 
@@ -69,36 +67,13 @@ class Work(TorchDispatchMode):
         return out
 
 
-def numbers(tree, context):
-    """The module-level names that are assigned whole numbers, or lists of them, and what they are in this context; and
-    the literals of `get_inputs`, as `get_inputs:0`."""
-    found = {}
-    for line in tree.body:
-        if isinstance(line, ast.FunctionDef) and line.name == "get_inputs":
-            literals = Literals()
-            for statement in line.body:
-                literals.visit(statement)
-            found.update({f"get_inputs:{i}": value for i, value in enumerate(literals.found)})
-        if not isinstance(line, ast.Assign):
-            continue
-        # Of `height = width = 64` the first name stands for all.
-        target = line.targets[0]
-        for name in target.elts if isinstance(target, ast.Tuple) else [target]:
-            value = context.get(name.id) if isinstance(name, ast.Name) else None
-            if type(value) is int and value > 0:
-                found[name.id] = value
-            elif isinstance(value, (list, tuple)) and value and all(type(v) is int and v > 0 for v in value):
-                found[name.id] = list(value)
-    return found
-
-
 def work(make, values):
     """The work of a forward pass with these numbers, None where the module does not take them or cannot be counted."""
     try:
-        context = make(values)
+        file = make(values)
         with torch.device("meta"):
-            model = context["Model"](*context["get_init_inputs"]())
-            inputs = context["get_inputs"]()
+            model = file.made()
+            inputs = file.inputs()
             with Work() as counted:
                 out = model(*inputs)
         out = out if isinstance(out, (tuple, list)) else [out]
@@ -109,38 +84,23 @@ def work(make, values):
         return None
 
 
-def smaller(value):
-    return [-(-v // 2) if v > LEAST[-1] else v for v in value] if isinstance(value, list) else -(-value // 2)
-
-
-def same(tree):
-    """Names that one module-level statement gives one value, by the first of them: `height = width = 64`."""
-    found = {}
-    for line in tree.body:
-        if isinstance(line, ast.Assign) and len(line.targets) > 1:
-            names = [t.id for t in line.targets if isinstance(t, ast.Name)]
-            found.update({names[0]: names[1:]} if names else {})
-    return found
-
-
 def turn(name, value):
     """When a number is cut: batches first, then what is large; None where it is small."""
-    size = max(value) if isinstance(value, list) else value
     # A setting of a task is called `input.batch_size`.
     name = name.rpartition(".")[2]
     if FIXED.search(name):
-        return 2.5 if size > FEW else None
+        return 2.5 if value > FEW else None
     if BATCH.search(name):
-        return 0 if size > 2 else None
+        return 0 if value > 2 else None
     for round_, least in enumerate(LEAST):
-        if size > least:
+        if value > least:
             return 2 * round_ + (2 if INNER.search(name) else 1)
     return None
 
 
 def shrunk(make, found, overrides, most):
-    """Numbers by name at which the work is at most `most`, or as near as cuts lead, and that work; `found` are the
-    numbers that there are, before any is cut."""
+    """Numbers by element at which the work is at most `most`, or as near as cuts lead, and that work; `found` are the
+    numbers that there are, before any is cut. `make` gives the file with some values."""
     values = dict(overrides)
     total = work(make, values)
     if total is None:
@@ -154,15 +114,13 @@ def shrunk(make, found, overrides, most):
         for name, value in now.items():
             when = turn(name, value)
             if when is not None:
-                groups.setdefault((when, -max(value) if isinstance(value, list) else -value, str(value)), []).append(
-                    name
-                )
+                groups.setdefault((when, -value), []).append(name)
         tried = [(key, names) for key, names in sorted(groups.items()) if (key, tuple(names)) not in stuck]
         if not tried:
             # Two that the module ties to each other, whatever they are.
             order = [name for _, names in sorted(groups.items()) for name in names]
             for pair in itertools.combinations(order, 2):
-                less = {**values, **{name: smaller(now[name]) for name in pair}}
+                less = {**values, **{name: -(-now[name] // 2) for name in pair}}
                 cut = work(make, less)
                 if cut is not None and cut < total:
                     values, total = less, cut
@@ -172,13 +130,13 @@ def shrunk(make, found, overrides, most):
                 break
             continue
         key, names = tried[0]
-        less = {**values, **{name: smaller(now[name]) for name in names}}
+        less = {**values, **{name: -(-now[name] // 2) for name in names}}
         cut = work(make, less)
         if cut is None or cut >= total:
             # Together they cannot be cut; one by one they may.
             stuck.add((key, tuple(names)))
             for name in names if len(names) > 1 else []:
-                less = {**values, name: smaller(now[name])}
+                less = {**values, name: -(-now[name] // 2)}
                 cut = work(make, less)
                 if cut is not None and cut < total:
                     values, total = less, cut

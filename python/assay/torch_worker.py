@@ -9,15 +9,13 @@ and every tensor lies in memory exactly as the request says (its strides, its fi
 
 from __future__ import annotations
 
-import ast
 import copy
-import hashlib
 import math
 import platform
 
-from benchmark_file import FileRequests, Literals, is_task, load
+from benchmark_file import FileRequests, load
 from torch_export import Exported
-from torch_extents import numbers, same, shrunk
+from torch_extents import shrunk
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
 
 if TORCH_MISSING is None:
@@ -81,47 +79,6 @@ CHUNK = 1 << 22
 SCREEN = 1 << 16
 
 
-class Replace(ast.NodeTransformer):
-    """Gives module-level names other values, numbers or lists of them, and literals of `get_inputs` other numbers."""
-
-    def __init__(self, values):
-        self.values = dict(values)
-        numbered = [name for name in self.values if name.startswith("get_inputs:")]
-        self.literals = {int(name.partition(":")[2]): self.values.pop(name) for name in numbered}
-
-    def visit_Module(self, node):
-        for line in node.body:
-            if isinstance(line, ast.FunctionDef) and line.name == "get_inputs":
-                literals = Literals(self.literals)
-                line.body = [literals.visit(statement) for statement in line.body]
-            if not isinstance(line, ast.Assign):
-                continue
-            # `height = width = 64` is one number with two names: of those given the smallest.
-            names = [t for t in line.targets if isinstance(t, ast.Name) and t.id in self.values]
-            for target in sorted(names, key=lambda t: str(self.values[t.id]).zfill(20), reverse=True):
-                line.value = self.replaced(target, line.value)
-            target = line.targets[0]
-            both = isinstance(target, ast.Tuple) and isinstance(line.value, ast.Tuple)
-            if both and len(target.elts) == len(line.value.elts):
-                line.value.elts = [self.replaced(*pair) for pair in zip(target.elts, line.value.elts)]
-        return ast.fix_missing_locations(node)
-
-    def replaced(self, target, old):
-        if not isinstance(target, ast.Name) or target.id not in self.values:
-            return old
-        value = self.values.pop(target.id)
-        value = tuple(value) if isinstance(old, ast.Tuple) else value
-        return ast.parse(repr(value), mode="eval").body
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as f:
-            return f.read()
-    except (OSError, UnicodeDecodeError) as e:
-        raise Fault(f"cannot read `{path}`: {e}") from e
-
-
 class Problem:
     """A file with `Model`, `get_inputs` and `get_init_inputs`, run as KernelBench's `eval.py` runs it, on the CPU; or a
     task of robust-kbench, whose weights are drawn with the trial's seed: those of the first are kept for all.
@@ -134,35 +91,11 @@ class Problem:
     def __init__(self, path, overrides, seed, trials):
         torch.manual_seed(seed)
         self.seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(trials)]
-        if is_task(path):
-            file, self.sha256 = load(path, overrides)
-            self.get_inputs, self.make, self.init = file.inputs, file.made, []
-            self.model_seed = self.seeds[0]
-            with Stage("model"):
-                torch.manual_seed(self.model_seed)
-                self.model = self.make()
-            return
-        source = read(path)
-        self.sha256 = hashlib.sha256(source.encode()).hexdigest()
-        with Stage("load"):
-            tree = ast.parse(source, path)
-            replace = Replace(overrides)
-            tree = replace.visit(tree)
-            if replace.values:
-                raise Raised("load", f"the file assigns nothing to {sorted(replace.values)}")
-            context = {}
-            exec(compile(tree, path, "exec"), context)
-            missing = [n for n in ("Model", "get_inputs", "get_init_inputs") if not callable(context.get(n))]
-            if missing:
-                raise Raised("load", f"the file defines no {', '.join(missing)}")
-        self.get_inputs = context["get_inputs"]
+        file, self.sha256 = load(path, overrides)
+        self.get_inputs, self.make = file.inputs, file.again
         with Stage("model"):
-            torch.manual_seed(seed)
-            init = [self.cast(x) for x in context["get_init_inputs"]()]
-            torch.manual_seed(seed)
-            self.model = context["Model"](*init)
-            self.model = self.model.to(dtype=torch.float32)
-        self.make, self.init, self.model_seed = context["Model"], init, seed
+            self.model = file.model(seed, self.seeds[0])
+        self.model_seed = file.model_seed(seed, self.seeds[0])
 
     @staticmethod
     def cast(x, dtype=None):
@@ -382,31 +315,11 @@ class Worker(FileRequests, Server):
         path, overrides = field(request, "path", (str,)), field(request, "overrides", (dict,))
         most = field(request, "work", (int,))
         torch.set_default_dtype(torch.float32)
-        if is_task(path):
-
-            def task(values):
-                file, _ = load(path, values)
-                return {"Model": file.made, "get_inputs": file.inputs, "get_init_inputs": list}
-
-            file, _ = load(path, overrides)
-            values, work = shrunk(task, file.elements(), overrides, most)
-            return {"type": "shrunk", "overrides": values, "work": work}
-        source = read(path)
 
         def make(values):
-            context = {}
-            replaced = Replace(values).visit(ast.parse(source, path))
-            exec(compile(replaced, path, "exec"), context)
-            return context
+            return load(path, values)[0]
 
-        with Stage("load"):
-            tree = ast.parse(source, path)
-            found = numbers(tree, make(overrides))
-        values, work = shrunk(make, found, overrides, most)
-        # Whoever takes the numbers name by name needs all names of one.
-        for name, others in same(tree).items():
-            if name in values:
-                values.update({other: values[name] for other in others if other not in values})
+        values, work = shrunk(make, make(overrides).free(), overrides, most)
         return {"type": "shrunk", "overrides": values, "work": work}
 
     def export(self, request):

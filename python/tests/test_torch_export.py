@@ -171,7 +171,7 @@ def test_what_is_tied_what_is_large_whatever_its_name_and_literals_are_cut_too(t
         assert cut["get_inputs:2"] == cut["get_inputs:3"] <= 19, reply
         assert cut["width"] == 2 * cut["half"] < 2048, reply
         # Above what a number of layers may be.
-        assert max(cut["layer_sizes"]) <= 64, reply
+        assert max(cut["layer_sizes[0]"], cut["layer_sizes[1]"]) <= 64, reply
         loaded(worker, path, cut)
         assert exported(worker)["inputs"][2]["shape"] == [cut.get("get_inputs:1", 2), *[cut["get_inputs:2"]] * 2]
 

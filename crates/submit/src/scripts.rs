@@ -29,6 +29,7 @@ pub(crate) const REFERENCE: Script = &[
     python!("submission_tensors.py"),
     python!("cuda_on_cpu.py"),
     python!("on_cpu.py"),
+    python!("file_numbers.py"),
     python!("reference_worker.py"),
 ];
 

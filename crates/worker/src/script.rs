@@ -30,6 +30,7 @@ impl Script {
             Script::Sweep => &[PROTOCOL, python!("sweep_worker.py")],
             Script::Torch => &[
                 PROTOCOL,
+                python!("file_numbers.py"),
                 python!("benchmark_file.py"),
                 python!("torch_export.py"),
                 python!("torch_extents.py"),

@@ -149,13 +149,20 @@ fn extension(name: &str, text: &str) -> String {
     )
 }
 
+/// Words of Python that are no names.
+const KEYWORDS: &[&str] = &[
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
 /// A task folder of robust-kbench as a problem file: its first setting, with numbers as module-level names, so that
 /// extents can be changed.
 fn task(dir: &Path) -> Result<String, Failure> {
     let mut text = list::read_source(&dir.join("func_forward.py"))?;
-    let settings = dir.join("config_forward.json");
-    let settings: Value = serde_json::from_str(&list::read_source(&settings)?)
-        .map_err(|e| Failure::bad_input(format!("`{}`: {e}", settings.display())))?;
+    let config = dir.join("config_forward.json");
+    let settings: Value = serde_json::from_str(&list::read_source(&config)?)
+        .map_err(|e| Failure::bad_input(format!("`{}`: {e}", config.display())))?;
     let mut known: Map<String, Value> = Map::new();
     for list in ["single_shared_configs", "single_init_configs", "single_input_configs"] {
         let first = settings.get(list).and_then(Value::as_array).and_then(|l| l.first());
@@ -165,8 +172,11 @@ fn task(dir: &Path) -> Result<String, Failure> {
                     && !s.starts_with(|c: char| c.is_ascii_digit())
                     && !s.is_empty()
             };
-            if !plain(name) {
-                return Err(Failure::bad_input(format!("`{name}` in `{list}` is no name")));
+            if !plain(name) || KEYWORDS.contains(&name.as_str()) {
+                return Err(Failure::bad_input(format!(
+                    "`{}`: `{name}` in `{list}` is no name that Python can give a value",
+                    config.display()
+                )));
             }
             known.insert(name.clone(), value.clone());
         }
@@ -539,6 +549,23 @@ fn resumed(args: &CheckArgs) -> HashMap<(String, String), Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_python_cannot_name_are_bad_input_that_names_them() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("func_forward.py"), "def get_inputs(): return []\n").unwrap();
+        for (name, good) in [("rows", true), ("lambda", false), ("2d", false), ("a-b", false), ("", false)] {
+            let settings = json!({"single_input_configs": [{name: 3}]}).to_string();
+            fs::write(dir.path().join("config_forward.json"), settings).unwrap();
+            match task(dir.path()) {
+                Ok(text) => assert!(good && text.contains(&format!("{name} = 3\n")), "{name}: {text}"),
+                Err(e) => {
+                    assert!(!good && e.message.contains(&format!("`{name}` in `single_input_configs`")));
+                    assert_eq!(e.exit, Exit::BadInput, "{name}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_names_of_a_benchmarks_runs_say_the_problem() {
