@@ -31,6 +31,8 @@ pub struct ProblemSource {
     pub shipped: Vec<String>,
     /// Made from the catalogue?
     pub without_init: bool,
+    /// Does the benchmark's check compare outputs of another shape, as far as PyTorch broadcasts it?
+    pub broadcasts: bool,
 }
 
 /// A submission to be judged.
@@ -230,6 +232,7 @@ impl Batch<'_> {
                         keep_integers,
                     )?;
                     problem.without_init = source.without_init;
+                    problem.broadcasts = source.broadcasts;
                     Arc::clone(place.insert(Arc::new(problem)))
                 }
             }

@@ -17,6 +17,9 @@ use crate::wire;
 /// Float comparisons as PyTorch has them; NaN equals NaN where the reference has one (there nothing is asked).
 const OPTIONS: CompareOptions = CompareOptions { nan_ok: true, exact_integers: false };
 
+/// Elements up to which outputs of another shape are broadcast.
+const MOST_BROADCAST: u64 = 1 << 24;
+
 /// How a forward pass ended.
 #[derive(Clone, Debug)]
 pub struct Look {
@@ -143,6 +146,8 @@ pub struct Ask {
     pub limit: Duration,
     /// Absolute and relative tolerance at once.
     pub tolerance: f64,
+    /// Does the check compare other shapes too, see [`broadcast`]?
+    pub broadcasts: bool,
 }
 
 /// Runs a case and compares its output with the reference in the precision asked for.
@@ -163,8 +168,18 @@ pub fn look(session: &mut Session<'_>, case: &Case, ask: &Ask) -> Look {
         Ok(value) => value,
         Err(e) => return failure(Reply::Gone(Gone::Broken(e.to_string())), seen),
     };
-    let tensors: Vec<Tensor> = wire::tensors(&value).into_iter().map(wire::dense).collect();
-    let mut look = against(&tensors, &case.official.tensors, ask.tolerance, seen);
+    let mut tensors: Vec<Tensor> = wire::tensors(&value).into_iter().map(wire::dense).collect();
+    let mut look = if ask.broadcasts {
+        tensors = tensors
+            .into_iter()
+            .enumerate()
+            .map(|(k, t)| case.official.tensors.get(k).map_or(t.clone(), |want| reshaped(t, &want.shape)))
+            .collect();
+        let (outputs, reference) = broadcast(&tensors, &case.official.tensors);
+        against(&outputs, &reference, ask.tolerance, seen)
+    } else {
+        against(&tensors, &case.official.tensors, ask.tolerance, seen)
+    };
     look.output = Some(tensors);
     look.modified = answer
         .get("modified")
@@ -183,6 +198,53 @@ pub fn look(session: &mut Session<'_>, case: &Case, ask: &Ask) -> Look {
         .map(str::to_owned)
         .collect();
     look
+}
+
+/// The shape that two broadcast to by PyTorch's rules.
+fn common(a: &[u64], b: &[u64]) -> Option<Vec<u64>> {
+    let rank = a.len().max(b.len());
+    let extent = |s: &[u64], k: usize| (k + s.len()).checked_sub(rank).and_then(|i| s.get(i)).copied();
+    (0..rank)
+        .map(|k| match (extent(a, k).unwrap_or(1), extent(b, k).unwrap_or(1)) {
+            (x, y) if x == y || y == 1 => Some(x),
+            (1, y) => Some(y),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A tensor in a shape to which it broadcasts with not an element more: a loss of the shape `[1]` for one of `[]`.
+fn reshaped(t: Tensor, shape: &[u64]) -> Tensor {
+    let len = assay_tensor::numel(shape);
+    let same = common(&t.shape, shape).is_some_and(|c| len.is_some() && assay_tensor::numel(&c) == len);
+    if same && len == Some(t.len()) { Tensor { shape: shape.to_vec(), ..t } } else { t }
+}
+
+/// Outputs and reference as a check compares them that leaves shapes to `torch.allclose`: both in the shape to which they
+/// broadcast. What does not broadcast, or to more than [`MOST_BROADCAST`] elements, stays as it is.
+fn broadcast(outputs: &[Tensor], reference: &[Tensor]) -> (Vec<Tensor>, Vec<Tensor>) {
+    let mut both = (outputs.to_vec(), reference.to_vec());
+    for (out, want) in both.0.iter_mut().zip(&mut both.1) {
+        let shape = common(&out.shape, &want.shape).filter(|_| out.shape != want.shape);
+        if let Some(shape) = shape.filter(|s| assay_tensor::numel(s).is_some_and(|n| n <= MOST_BROADCAST)) {
+            (*out, *want) = (expanded(out, &shape), expanded(want, &shape));
+        }
+    }
+    both
+}
+
+/// A tensor with its elements repeated along the extents of 1 that a shape, which it broadcasts to, has more of.
+fn expanded(t: &Tensor, shape: &[u64]) -> Tensor {
+    let size = usize::try_from(t.dtype.size_bytes()).unwrap_or(1);
+    let mut data: Vec<u8> = Vec::new();
+    for index in 0..assay_tensor::numel(shape).unwrap_or(0) {
+        let at = coordinates(shape, index);
+        let own = t.shape.iter().zip(at.iter().skip(shape.len() - t.shape.len()));
+        let from = own.fold(0u64, |flat, (&n, &i)| flat * n + if n == 1 { 0 } else { i });
+        let from = usize::try_from(from).unwrap_or(usize::MAX).saturating_mul(size);
+        data.extend(t.data.get(from..from.saturating_add(size)).unwrap_or_default());
+    }
+    Tensor { dtype: t.dtype, shape: shape.to_vec(), data }
 }
 
 /// Outputs against a reference.
@@ -367,6 +429,37 @@ mod tests {
         let int = Tensor::from_f64_values(DType::I32, &[3], &[1.0, 2.0, 3.0]).unwrap();
         assert!(judge(&[int]).mismatches());
         assert_eq!(judge(&[tensor(&[1.0, f64::NAN, 3.0])]).end, EvaluationEnd::NonFinite);
+    }
+
+    #[test]
+    fn a_check_that_broadcasts_compares_every_pair() {
+        let of = |shape: &[u64], values: &[f64]| Tensor::from_f64_values(DType::F32, shape, values).unwrap();
+        let judge = |out: Tensor, want: Tensor| {
+            let out = reshaped(out, &want.shape);
+            let (a, b) = broadcast(&[out], &[want]);
+            against(&a, &b, 1e-2, Seen::default())
+        };
+        for (out, want, passes, elements) in [
+            (of(&[1], &[2.0]), of(&[], &[2.0]), true, 1),
+            (of(&[1, 1], &[2.5]), of(&[], &[2.0]), false, 1),
+            (of(&[1, 3], &[1.0, 2.0, 3.0]), of(&[3], &[1.0, 2.0, 3.0]), true, 3),
+            // Every element against every other.
+            (of(&[2, 1], &[1.0, 2.0]), of(&[2], &[1.0, 2.0]), false, 4),
+            (of(&[2, 1], &[1.0, 1.0]), of(&[2], &[1.0, 1.0]), true, 4),
+            (of(&[], &[1.0]), of(&[2, 2], &[1.0, 1.0, 1.0, 1.5]), false, 4),
+            (of(&[2, 3], &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0]), of(&[1, 3], &[1.0, 2.0, 3.0]), true, 6),
+        ] {
+            let said = format!("{:?} {:?}", out.shape, want.shape);
+            let look = judge(out, want);
+            assert_eq!(look.passes(), passes, "{said}");
+            if let Some(wrong) = look.first_wrong {
+                assert_eq!(wrong.elements, elements, "{said}");
+            }
+        }
+        let other = judge(of(&[3], &[1.0; 3]), of(&[2], &[1.0; 2]));
+        assert!(other.message.unwrap().contains("shape"));
+        assert_eq!(reshaped(of(&[1], &[2.0]), &[]).shape, Vec::<u64>::new());
+        assert_eq!(reshaped(of(&[2, 1], &[2.0, 3.0]), &[2]).shape, [2, 1]);
     }
 
     #[test]

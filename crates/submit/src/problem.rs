@@ -77,6 +77,9 @@ pub struct Prepared {
     pub integers: bool,
     /// Is the file made from the catalogue, so that nothing is known of init arguments?
     pub without_init: bool,
+    /// Does the benchmark's check compare outputs of another shape, as far as PyTorch broadcasts it? KernelBench's own
+    /// rejects them before it compares.
+    pub broadcasts: bool,
     /// Names and their official extents.
     pub numbers: BTreeMap<String, u64>,
     /// Desk extents, and smaller ones for submissions that do far more work than the reference.
@@ -137,6 +140,7 @@ impl Prepared {
             keep_integers,
             integers,
             without_init: false,
+            broadcasts: false,
             numbers,
             levels: Mutex::new(vec![Arc::new(Extents { desk, cost: desk_cost, ragged })]),
             tied: Mutex::new(HashMap::new()),

@@ -67,8 +67,13 @@ impl<'a> Problems<'a> {
             let made = self.made.path().join(format!("task_{}.py", self.sources.len()));
             fs::write(&made, text)
                 .map_err(|e| Failure::cannot_write(format!("`{}`: {e}", made.display())))?;
-            let source =
-                ProblemSource { path: made, extents: None, shipped: Vec::new(), without_init: false };
+            let source = ProblemSource {
+                path: made,
+                extents: None,
+                shipped: Vec::new(),
+                without_init: false,
+                broadcasts: true,
+            };
             self.sources.insert(name.to_owned(), source);
             return Ok(name.to_owned());
         }
@@ -81,6 +86,7 @@ impl<'a> Problems<'a> {
                 extents: None,
                 shipped: Vec::new(),
                 without_init: false,
+                broadcasts: false,
             };
             self.sources.insert(name.to_owned(), source);
             return Ok(name.to_owned());
@@ -98,6 +104,7 @@ impl<'a> Problems<'a> {
                     extents: assay_torch::kernelbench::desk_extents(&text),
                     shipped: self.shipped.get(&text).cloned().unwrap_or_default(),
                     without_init: false,
+                    broadcasts: false,
                 };
                 self.sources.insert(text.clone(), source);
             }
@@ -120,6 +127,7 @@ impl<'a> Problems<'a> {
             extents: None,
             shipped: self.shipped.get(&key).cloned().unwrap_or_default(),
             without_init: true,
+            broadcasts: false,
         };
         self.sources.insert(key.clone(), source);
         Ok(key)
@@ -151,9 +159,9 @@ fn extension(name: &str, text: &str) -> String {
 
 /// Words of Python that are no names.
 const KEYWORDS: &[&str] = &[
-    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
-    "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
-    "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
+    "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
 /// A task folder of robust-kbench as a problem file: its first setting, with numbers as module-level names, so that

@@ -280,6 +280,7 @@ impl Run<'_, '_> {
             held: false,
             limit: Duration::from_secs(self.settings.pass_seconds).min(left),
             tolerance: self.settings.tolerance(),
+            broadcasts: self.problem.broadcasts,
         }
     }
 
