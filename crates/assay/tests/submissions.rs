@@ -90,6 +90,16 @@ fn every_category_and_every_trick_is_told() {
                 r["verdict"], r["tricks"], r["reason"], r["findings"]
             ));
         }
+        if let Some(extents) = header(&text, "extents") {
+            let (seen, compared) = (&r["official"]["extents"], &r["official"]["sampled"]);
+            if *seen != extents.as_str() {
+                wrong.push(format!("{name}: {seen} extents where {extents} was expected: {}", r["reason"]));
+            }
+            let part = compared["elements"].as_u64().zip(compared["of"].as_u64());
+            if extents == "sampled" && verdict != "crashed" && !part.is_some_and(|(n, of)| 0 < n && n < of) {
+                wrong.push(format!("{name}: compared {compared}: {}", r["reason"]));
+            }
+        }
         let replaces = ["uncalled_kernel", "library_call", "cached_result", "patched", "stale_memory"];
         let clean = !replaces.iter().any(|t| want.contains(t));
         let reward = match verdict.as_str() {

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use assay_nvrtc::{CompileErrorKind, Compiler, Options, Unit};
 use assay_simt::{
-    Arg, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Ptr, Role, Session, Status,
+    Arg, Blocks, BufferSpec, Fill, Finding, FindingKind, Init, LaunchSpec, Loaded, Memory, Ptr, Role,
+    Session, Status,
 };
 use assay_tensor::DType;
 
@@ -135,6 +136,7 @@ pub(crate) struct Launch {
 struct Placed {
     storage: Storage,
     ptr: Ptr,
+    dtype: DType,
     /// A launch may have written it since it was last looked at.
     dirty: bool,
 }
@@ -302,13 +304,30 @@ impl<'m> Gpu<'m> {
             },
         };
         let outcome = self.run_in(&mut live, launch, run);
+        // What a launch does with memory that is not known tells nothing.
+        let known = run.sample.as_ref().is_none_or(|s| s.sampled == 0);
+        if let (Some(sample), Ok(outcome)) = (&mut run.sample, &outcome) {
+            sample.next = sample.next.saturating_add(1);
+            let faulted = outcome.findings.iter().any(|f| f.kind.is_fault());
+            if outcome.blocks.executed < outcome.blocks.total && !faulted {
+                sample.sampled = sample.sampled.saturating_add(1);
+                let dtypes: Vec<(Ptr, DType)> = live.placed.iter().map(|p| (p.ptr, p.dtype)).collect();
+                live.session.settle(|ptr, at, bytes| {
+                    let dtype = dtypes.iter().find(|(p, _)| *p == ptr).map_or(DType::F32, |(_, d)| *d);
+                    sample.poison.fill(dtype, at, bytes);
+                });
+            }
+        }
         self.live = Some(live);
         let outcome = outcome?;
-        run.instructions = run.instructions.saturating_sub(outcome.instructions);
-        run.executed = run.executed.saturating_add(outcome.instructions);
         let product = |d: [u64; 3]| d.into_iter().fold(1u64, u64::saturating_mul);
-        run.threads = run.threads.saturating_add(product(launch.grid).saturating_mul(product(launch.block)));
+        run.took(product(launch.grid).saturating_mul(product(launch.block)), outcome.instructions);
         run.printed.extend(outcome.printf);
+        if !known && !outcome.findings.is_empty() {
+            let what =
+                format!("`{}` is given what blocks that were left out would have written", launch.kernel);
+            return Err(ExtensionError::Exhausted { message: what, line });
+        }
         let fault = outcome.findings.iter().find(|f| f.kind.is_fault()).map(|f| (f.message.clone(), f.line));
         for mut f in outcome.findings {
             f.kernel = Some(launch.kernel.clone());
@@ -384,6 +403,11 @@ impl<'m> Gpu<'m> {
                 }
             });
         }
+        let blocks = match &run.sample {
+            Some(s) if !s.whole.contains(&s.next) => &Blocks::Sample { seed: s.seed, random: s.random },
+            Some(_) => &Blocks::All,
+            None => &run.blocks,
+        };
         for w in self.symbols.iter().skip(live.written) {
             let Some(ptr) = live.session.variable(&w.name) else { continue };
             live.session
@@ -400,7 +424,7 @@ impl<'m> Gpu<'m> {
             block: launch.block,
             dynamic_shared: launch.shared,
             args: &args,
-            blocks: &run.blocks,
+            blocks,
         }))
     }
 
@@ -448,7 +472,7 @@ impl<'m> Gpu<'m> {
         let ptr = ptr.map_err(|e| ExtensionError::Exhausted { message: e.to_string(), line })?;
         // An earlier session's word about it no longer holds.
         self.unwritten.retain(|(s, _)| !s.same(storage));
-        live.placed.push(Placed { storage: storage.clone(), ptr, dirty: true });
+        live.placed.push(Placed { storage: storage.clone(), ptr, dtype, dirty: true });
         Ok(ptr)
     }
 }

@@ -18,6 +18,7 @@ mod parse;
 mod prelude;
 mod program;
 mod run;
+mod sample;
 mod syntax;
 mod tensor;
 mod torch;
@@ -27,7 +28,8 @@ use assay_tensor::DType;
 
 pub use error::ExtensionError;
 pub use module::{Built, Module};
-pub use run::Run;
+pub use run::{LaunchCost, Run};
+pub use sample::{Poison, Sample};
 pub use tensor::{Contents, Device, Storage, Tensor, contiguous_strides};
 
 /// What `load_inline` is given.

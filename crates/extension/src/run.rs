@@ -4,6 +4,20 @@ use std::collections::BTreeMap;
 
 use assay_simt::{Blocks, Engine, Fill, Finding, Memory, Sanitize, Schedule};
 
+use crate::sample::Sample;
+
+/// Launches whose cost is noted; a loop may make any number.
+const MOST_COSTS: usize = 4096;
+
+/// What a launch took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchCost {
+    /// Threads of the whole grid.
+    pub threads: u64,
+    /// Warp instructions of the blocks that ran.
+    pub instructions: u64,
+}
+
 /// Settings and budgets of calls, and what they saw. One `Run` may serve several calls; budgets and records go on.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -21,6 +35,8 @@ pub struct Run {
     pub engine: Engine,
     /// Blocks of each launch.
     pub blocks: Blocks,
+    /// Launches of which only a sample of blocks runs, in place of `blocks`; needs strict memory.
+    pub sample: Option<Sample>,
     /// Warp instructions left.
     pub instructions: u64,
     /// Steps of host code left.
@@ -33,6 +49,8 @@ pub struct Run {
     pub findings: Vec<Finding>,
     /// Launches by kernel (name expression).
     pub kernels: BTreeMap<String, u64>,
+    /// What each launch took, in order.
+    pub costs: Vec<LaunchCost>,
     /// Threads launched, over all launches.
     pub threads: u64,
     /// Operations asked of the library, by name.
@@ -55,12 +73,14 @@ impl Default for Run {
             seed: 0,
             engine: Engine::Auto,
             blocks: Blocks::All,
+            sample: None,
             instructions: 2_000_000_000,
             host_steps: 4_000_000,
             memory_bytes: 4 << 30,
             stale: Vec::new(),
             findings: Vec::new(),
             kernels: BTreeMap::new(),
+            costs: Vec::new(),
             threads: 0,
             operations: BTreeMap::new(),
             executed: 0,
@@ -71,6 +91,16 @@ impl Default for Run {
 }
 
 impl Run {
+    /// Notes what a launch took.
+    pub(crate) fn took(&mut self, threads: u64, instructions: u64) {
+        self.instructions = self.instructions.saturating_sub(instructions);
+        self.executed = self.executed.saturating_add(instructions);
+        self.threads = self.threads.saturating_add(threads);
+        if self.costs.len() < MOST_COSTS {
+            self.costs.push(LaunchCost { threads, instructions });
+        }
+    }
+
     /// Launches so far.
     pub fn launches(&self) -> u64 {
         self.kernels.values().sum()

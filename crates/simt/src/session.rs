@@ -535,6 +535,39 @@ impl Session {
         }))
     }
 
+    /// Gives bytes to what blocks that were left out may have written: in every buffer that the launches since the last call
+    /// stored to, each run of bytes that no block which ran has stored is overwritten by `fill`, which gets the buffer, the
+    /// run's offset in it, and the bytes. Afterwards all of it counts as data, so that later launches read it as they read
+    /// anything else. Sparse buffers are left as they are.
+    ///
+    /// Gives the buffers that were changed, each with the number of bytes that were overwritten.
+    pub fn settle(&mut self, mut fill: impl FnMut(Ptr, u64, &mut [u8])) -> Vec<(Ptr, u64)> {
+        let mut out = Vec::new();
+        for (k, i) in self.user.iter().enumerate() {
+            let ptr = Ptr(k as u32);
+            let Some(b) = self.memory.buffers.get(*i as usize) else { continue };
+            let (offset, size, index) = (b.offset, b.size_bytes, b.region_index());
+            let Some(region) = self.memory.regions.get_mut(index) else { continue };
+            if !region.partial || region.sparse() {
+                continue;
+            }
+            let gaps = region.pages.as_ref().map_or_else(Vec::new, |p| p.gaps(offset, size));
+            let mut count = 0;
+            for gap in gaps {
+                let bytes = region.bytes.as_mut_slice().get_mut(gap.start as usize..gap.end as usize);
+                if let Some(bytes) = bytes {
+                    count += bytes.len() as u64;
+                    fill(ptr, gap.start - offset, bytes);
+                }
+            }
+            // A region of strict memory has one buffer; the arena runs no samples. Variables of the module stay as they
+            // are: what reads them then is not sampleable.
+            (region.partial, region.initialised, region.pages) = (false, true, None);
+            out.push((ptr, count));
+        }
+        out
+    }
+
     /// How many elements [`Session::written_elements`] gives.
     pub fn count_written(&self, ptr: Ptr) -> Option<u64> {
         let b = self.buffer(ptr)?;

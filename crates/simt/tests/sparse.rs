@@ -326,6 +326,40 @@ fn what_a_block_that_did_not_run_should_have_written_is_not_sampleable() {
 }
 
 #[test]
+fn what_is_settled_after_a_sample_is_data_and_only_what_no_block_wrote_is_given() {
+    let g = index();
+    let mut s = session(Options::default());
+    let spec = |name, role, init| BufferSpec::new(name, 4096, role, DType::F32, init);
+    let x = s.alloc(spec("x", Role::Input, Init::Generated(&g))).unwrap();
+    let t = s.alloc(spec("t", Role::Scratch, Init::Uninit)).unwrap();
+    let y = s.alloc(spec("y", Role::Output, Init::Uninit)).unwrap();
+    assert!(s.settle(|_, _, _| panic!("nothing was left out")).is_empty());
+    // Blocks of 64 elements; the last one ends at element 1000.
+    let some = Blocks::List(vec![1, 2, 15]);
+    assert_eq!(launch(&mut s, "copy", [x, t], 1000, &some).status, Status::Ok);
+    let mut runs = Vec::new();
+    let settled = s.settle(|ptr, at, bytes| {
+        runs.push((ptr, at, bytes.len()));
+        bytes.fill(0x11);
+    });
+    assert_eq!(runs, [(t, 0, 256), (t, 768, 3072), (t, 4000, 96)]);
+    assert_eq!(settled, [(t, 256 + 3072 + 96)], "neither what was read nor what no launch has touched");
+    // Read by all blocks, and by other ones than those that wrote.
+    assert_eq!(launch(&mut s, "copy", [t, y], 1024, &Blocks::All).status, Status::Ok);
+    let given = f32::from_le_bytes([0x11; 4]);
+    let got: Vec<f32> =
+        s.read(y).chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+    for (i, v) in got.iter().enumerate() {
+        let ran = (64..192).contains(&i) || (960..1000).contains(&i);
+        assert_eq!(*v, if ran { value(i as u64) } else { given }, "{i}");
+    }
+    // A later sample begins anew: what the first one wrote is not known to be still there.
+    assert_eq!(launch(&mut s, "copy", [x, t], 1000, &Blocks::List(vec![0])).status, Status::Ok);
+    assert_eq!(s.settle(|_, _, bytes| bytes.fill(0)), [(t, 4096 - 256)]);
+    assert!(s.settle(|_, _, _| panic!("settled already")).is_empty());
+}
+
+#[test]
 fn set_memory_is_data_before_any_launch() {
     for sparse in [false, true] {
         let mut s = session(Options::default());

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use assay_extension::{ExtensionError, Library, Module, Run, Sources, Tensor, Value};
+use assay_extension::{ExtensionError, LaunchCost, Library, Module, Run, Sample, Sources, Tensor, Value};
 use assay_nvrtc::Compiler;
 use assay_simt::{Blocks, Fill, Finding, Memory, Sanitize};
+
+/// Launches of a pass whose cost is noted.
+const MOST_COSTS: usize = 4096;
 
 /// How kernels are run during one forward pass.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub struct Device {
     pub instructions: u64,
     /// Are launches left out?
     pub skip: bool,
+    /// Launches of which only a sample of blocks runs.
+    pub sample: Option<Sample>,
     /// What fresh memory of as many elements holds instead, such as an earlier answer.
     pub stale: Vec<Tensor>,
 }
@@ -31,6 +36,10 @@ pub struct Seen {
     pub calls: u64,
     /// Launches, by kernel.
     pub launches: BTreeMap<String, u64>,
+    /// What each launch took, in order.
+    pub costs: Vec<LaunchCost>,
+    /// Launches of which a sample of blocks ran: what was computed afterwards may rest on what is not known.
+    pub sampled: u64,
     /// Operations of PyTorch that host code asked for.
     pub library: Vec<String>,
     /// What the device saw, each once.
@@ -110,14 +119,21 @@ impl Built for Interpreter {
         seen: &mut Seen,
         library: &mut dyn Library,
     ) -> Result<Value, ExtensionError> {
+        let strict = device.sanitize || device.skip || device.sample.is_some();
         let mut run = Run {
-            // What a harness on a GPU would see; the detectors look in strict memory, and a launch without blocks needs it.
-            memory: if device.sanitize || device.skip { Memory::Strict } else { Memory::Arena },
+            // What a harness on a GPU would see; the detectors look in strict memory, and a launch that leaves blocks out
+            // needs it.
+            memory: if strict { Memory::Strict } else { Memory::Arena },
             fill: device.fill,
             sanitize: if device.sanitize { Sanitize::ALL } else { Sanitize::OFF },
             seed: device.seed,
             instructions: device.instructions.saturating_sub(seen.instructions),
             blocks: if device.skip { Blocks::List(Vec::new()) } else { Blocks::All },
+            sample: device.sample.clone().map(|s| Sample {
+                next: seen.launched(),
+                sampled: seen.sampled,
+                ..s
+            }),
             stale: device.stale.iter().map(|t| t.gather()).collect(),
             ..Run::default()
         };
@@ -127,6 +143,9 @@ impl Built for Interpreter {
             *count = count.saturating_add(n);
         }
         seen.instructions = seen.instructions.saturating_add(run.executed);
+        let room = MOST_COSTS.saturating_sub(seen.costs.len());
+        seen.costs.extend(run.costs.into_iter().take(room));
+        seen.sampled = run.sample.map_or(seen.sampled, |s| s.sampled);
         for f in run.findings {
             let same = |g: &Finding| {
                 (g.kind, g.line, &g.buffer, &g.kernel) == (f.kind, f.line, &f.buffer, &f.kernel)

@@ -150,8 +150,47 @@ pub struct Ask {
     pub broadcasts: bool,
 }
 
+/// A forward pass that gave an output.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// The output.
+    pub tensors: Vec<Tensor>,
+    /// Inputs that were written to.
+    pub modified: Vec<u64>,
+    /// Does an output share memory with an input?
+    pub aliases: bool,
+    /// Functions that were replaced.
+    pub patched: Vec<String>,
+    /// What the device saw.
+    pub seen: Seen,
+}
+
+impl Pass {
+    /// Its output against a reference.
+    pub fn judged(self, reference: &[Tensor], tolerance: f64, broadcasts: bool) -> Look {
+        let tensors = self.tensors;
+        let mut look = if broadcasts {
+            let (outputs, reference) = broadcast(&tensors, reference);
+            against(&outputs, &reference, tolerance, self.seen)
+        } else {
+            against(&tensors, reference, tolerance, self.seen)
+        };
+        look.output = Some(tensors);
+        (look.modified, look.aliases, look.patched) = (self.modified, self.aliases, self.patched);
+        look
+    }
+}
+
 /// Runs a case and compares its output with the reference in the precision asked for.
 pub fn look(session: &mut Session<'_>, case: &Case, ask: &Ask) -> Look {
+    match pass(session, case, ask) {
+        Ok(pass) => pass.judged(&case.official.tensors, ask.tolerance, ask.broadcasts),
+        Err(look) => *look,
+    }
+}
+
+/// Runs a case; where it gives no output, how it ended.
+pub fn pass(session: &mut Session<'_>, case: &Case, ask: &Ask) -> Result<Pass, Box<Look>> {
     let mut seen = Seen::default();
     // Other inputs find other noise in fresh memory, or what is never written would look like an answer kept.
     let mut device = ask.device.clone();
@@ -160,44 +199,34 @@ pub fn look(session: &mut Session<'_>, case: &Case, ask: &Ask) -> Look {
     let reply = session.ask(request, Some(("inputs", &case.inputs)), &device, ask.limit, &mut seen);
     let answer = match reply {
         Reply::Answer(answer) if answer.get("type").and_then(Json::as_str) == Some("output") => answer,
-        other => return failure(other, seen),
+        other => return Err(Box::new(failure(other, seen))),
     };
     let read = wire::storages(session.child.exchange.bytes(), &answer)
         .and_then(|s| wire::value(answer.get("value").unwrap_or(&Json::Null), &s));
     let value = match read {
         Ok(value) => value,
-        Err(e) => return failure(Reply::Gone(Gone::Broken(e.to_string())), seen),
+        Err(e) => return Err(Box::new(failure(Reply::Gone(Gone::Broken(e.to_string())), seen))),
     };
+    let list = |key: &str| answer.get(key).and_then(Json::as_array).into_iter().flatten();
     let mut tensors: Vec<Tensor> = wire::tensors(&value).into_iter().map(wire::dense).collect();
-    let mut look = if ask.broadcasts {
+    if ask.broadcasts {
+        let wanted = case.official.tensors.iter().map(|t| Some(&t.shape)).chain(std::iter::repeat(None));
         tensors = tensors
             .into_iter()
-            .enumerate()
-            .map(|(k, t)| case.official.tensors.get(k).map_or(t.clone(), |want| reshaped(t, &want.shape)))
+            .zip(wanted)
+            .map(|(t, want)| match want {
+                Some(shape) => reshaped(t, shape),
+                None => t,
+            })
             .collect();
-        let (outputs, reference) = broadcast(&tensors, &case.official.tensors);
-        against(&outputs, &reference, ask.tolerance, seen)
-    } else {
-        against(&tensors, &case.official.tensors, ask.tolerance, seen)
-    };
-    look.output = Some(tensors);
-    look.modified = answer
-        .get("modified")
-        .and_then(Json::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Json::as_u64)
-        .collect();
-    look.aliases = answer.get("aliases").and_then(Json::as_bool).unwrap_or(false);
-    look.patched = answer
-        .get("patched")
-        .and_then(Json::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Json::as_str)
-        .map(str::to_owned)
-        .collect();
-    look
+    }
+    Ok(Pass {
+        tensors,
+        modified: list("modified").filter_map(Json::as_u64).collect(),
+        aliases: answer.get("aliases").and_then(Json::as_bool).unwrap_or(false),
+        patched: list("patched").filter_map(Json::as_str).map(str::to_owned).collect(),
+        seen,
+    })
 }
 
 /// The shape that two broadcast to by PyTorch's rules.

@@ -429,10 +429,13 @@ pub(super) fn page(args: &CheckArgs, problem: &str, source: &str, check: &Check,
     };
     let o = &check.official;
     if let Some(threshold) = o.threshold {
-        let extents = match o.extents {
-            Reached::Official => "official extents",
-            Reached::Sampled => "official extents, some of the seeds",
-            Reached::Desk => "desk extents",
+        let extents = match (o.extents, o.sampled) {
+            (Reached::Official, _) => "official extents".to_owned(),
+            (Reached::Sampled, None) => "official extents, some of the seeds".into(),
+            (Reached::Sampled, Some(s)) => {
+                format!("official extents, a sample of blocks ({} of {} elements)", s.elements, s.of)
+            }
+            (Reached::Desk, _) => "desk extents".into(),
         };
         let verb = match o.passes_there {
             Some(true) => format!("passes at {extents}"),

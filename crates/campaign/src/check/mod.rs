@@ -141,7 +141,7 @@ impl Trick {
 pub enum Reached {
     /// The benchmark's own.
     Official,
-    /// The benchmark's own, on some of the official seeds only.
+    /// The benchmark's own, on some of the official seeds only, or a sample of the blocks.
     Sampled,
     /// Those that a CPU affords, standing for the official ones.
     Desk,
@@ -156,6 +156,15 @@ pub enum GoalScope {
     General,
 }
 
+/// Elements that were compared where only some blocks of the kernels ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SampledElements {
+    /// Elements of the answer that came from blocks which ran.
+    pub elements: u64,
+    /// Elements of the answer.
+    pub of: u64,
+}
+
 /// What the official protocol says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OfficialAnswer {
@@ -166,6 +175,9 @@ pub struct OfficialAnswer {
     /// The worst threshold over its inputs against the float32 reference; none where none was evaluated.
     #[serde(serialize_with = "optional_float")]
     pub threshold: Option<f64>,
+    /// What was compared, where `extents` is `sampled` and only some blocks ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledElements>,
     /// Does it accept at the extents named above? None where its inputs were not all asked.
     pub passes_there: Option<bool>,
     /// The protocol.
@@ -288,6 +300,7 @@ impl Check {
                 passes: None,
                 extents: Reached::Desk,
                 threshold: None,
+                sampled: None,
                 passes_there: None,
                 protocol: verdict::OFFICIAL.into(),
                 tolerance: assay_judge::PAPER_TOLERANCE,

@@ -101,6 +101,7 @@ impl Evidence<'_> {
             passes: passes_there.filter(|_| extents == Reached::Official),
             extents,
             threshold,
+            sampled: None,
             passes_there,
             protocol: protocol.name.clone(),
             tolerance,

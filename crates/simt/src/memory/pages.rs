@@ -415,6 +415,40 @@ impl Pages {
         })
     }
 
+    /// The bytes of `offset .. offset + len` that were neither stored nor set, as far as blocks that ran can tell: ascending
+    /// ranges, none of them empty.
+    pub(crate) fn gaps(&self, offset: u64, len: u64) -> Vec<std::ops::Range<u64>> {
+        let end = offset.saturating_add(len);
+        let mut known: Vec<std::ops::Range<u64>> = Vec::new();
+        for p in &self.list {
+            let start = p.number << self.shift;
+            for (k, word) in p.written.iter().enumerate() {
+                let at = start.saturating_add((k as u64) << 6);
+                let mut rest = *word;
+                while rest != 0 {
+                    let from = rest.trailing_zeros();
+                    let ones = (rest >> from).trailing_ones();
+                    let to = from.saturating_add(ones);
+                    known.push(at.saturating_add(u64::from(from))..at.saturating_add(u64::from(to)));
+                    rest = if to >= 64 { 0 } else { rest >> to << to };
+                }
+            }
+        }
+        known.extend(self.sets.iter().filter(|s| !s.stale).map(|s| s.from..s.to));
+        known.sort_unstable_by_key(|r| r.start);
+        let (mut out, mut at) = (Vec::new(), offset);
+        for r in known {
+            if r.start > at && at < end {
+                out.push(at..r.start.min(end));
+            }
+            at = at.max(r.end);
+        }
+        if at < end {
+            out.push(at..end);
+        }
+        out
+    }
+
     /// How many elements [`Pages::written`] gives.
     pub(crate) fn count_written(&self, offset: u64, len: u64, size: u64) -> u64 {
         self.written(offset, len, size).fold(0, |n, _| n.saturating_add(1))

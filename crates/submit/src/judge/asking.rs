@@ -90,7 +90,7 @@ impl Run<'_, '_> {
         let own = matches!(place, Place::DeskTrial | Place::Desk | Place::Official);
         self.note_findings(&look.seen.findings.clone(), &case, own);
         let (counts, invalid) = self.counts(&case, &mut look);
-        self.asked.push(Asked { case, place, look, counts, invalid });
+        self.asked.push(Asked { case, place, look, counts, invalid, sampled: None });
         Ok(Some(self.asked.len() - 1))
     }
 

@@ -3,7 +3,7 @@
 //! **Order.** The first trial of the official check at desk extents, and at smaller ones as long as a pass is dear; the
 //! other trials; draws from the same distribution that no trial has; the suite; ragged extents; other init arguments; one
 //! pass with every detector at desk and at ragged extents; the passes that show tricks; then the official extents: first
-//! what failed elsewhere, then as many trials as the time allows.
+//! what failed elsewhere, then as many trials as the time allows; where it allows none, a sample of the blocks.
 //!
 //! **What counts.** An answer counts against a submission if it departs from the reference in the precision asked for
 //! and from float64, by more than 1e-2, and if the reference itself is far closer to float64 there (the validity gate).
@@ -13,6 +13,7 @@
 
 mod asking;
 mod official;
+mod sampled;
 mod tricks;
 mod verdict;
 
@@ -21,7 +22,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_campaign::check::{
-    Check, FailingInput, GoalScope, OfficialAnswer, Reached, SeenFinding, SuiteAnswer, Trick, Verdict,
+    Check, FailingInput, GoalScope, OfficialAnswer, Reached, SampledElements, SeenFinding, SuiteAnswer,
+    Trick, Verdict,
 };
 use assay_judge::EvaluationEnd;
 use assay_problems::Recipe;
@@ -149,6 +151,8 @@ struct Asked {
     counts: bool,
     /// The reference disagrees with itself as much.
     invalid: bool,
+    /// What was compared, where not all of it.
+    sampled: Option<sampled::Compared>,
 }
 
 /// A submission's text and what it is called.
@@ -199,6 +203,7 @@ pub fn judge(
         desk_seconds: 0.0,
         refused: 0,
         rounding: false,
+        unreached: None,
     };
     let early = run.everything();
     let session = run.session;
@@ -206,6 +211,7 @@ pub fn judge(
     let parts = Parts {
         extents: run.extents,
         rounding: run.rounding,
+        unreached: run.unreached,
         asked: run.asked,
         findings: run.findings,
         tricks: run.tricks,
@@ -259,6 +265,8 @@ struct Run<'r, 'h> {
     refused: usize,
     /// Is the reference's answer nothing but rounding?
     rounding: bool,
+    /// Why nothing was asked at the official extents.
+    unreached: Option<String>,
 }
 
 impl Run<'_, '_> {
@@ -269,6 +277,7 @@ impl Run<'_, '_> {
             seed: self.settings.seed,
             instructions: if self.patient { PATIENT_INSTRUCTIONS } else { DESK_INSTRUCTIONS },
             skip: false,
+            sample: None,
             stale: Vec::new(),
         }
     }

@@ -46,6 +46,18 @@ impl Run<'_, '_> {
     /// work, or to the power of it that the submission's instructions have grown by. Where a desk pass is mostly what any
     /// pass costs, that is far too long, and instructions, work and bytes tell more.
     pub(super) fn expected_seconds(&self, official: &Cost) -> f64 {
+        let Some(&(_, own)) = self.measured.last() else { return f64::INFINITY };
+        let growth = self.growth(official);
+        let grown = self.desk_seconds * growth;
+        let parts = own as f64 * growth / INSTRUCTIONS_A_SECOND
+            + official.work() as f64 / WORK_A_SECOND
+            + official.bytes() as f64 / BYTES_A_SECOND
+            + self.desk_seconds;
+        grown.min(2.0 * parts).max(0.001)
+    }
+
+    /// How many times the instructions of a desk pass one at the official extents takes: see [`Self::expected_seconds`].
+    pub(super) fn growth(&self, official: &Cost) -> f64 {
         let Some(&(desk, own)) = self.measured.last() else { return f64::INFINITY };
         let ratio = official.work() as f64 / desk.max(1) as f64;
         let power = match self.measured.first() {
@@ -54,12 +66,7 @@ impl Run<'_, '_> {
             }
             _ => 1.0,
         };
-        let grown = self.desk_seconds * ratio.powf(power);
-        let parts = own as f64 * ratio.powf(power) / INSTRUCTIONS_A_SECOND
-            + official.work() as f64 / WORK_A_SECOND
-            + official.bytes() as f64 / BYTES_A_SECOND
-            + self.desk_seconds;
-        grown.min(2.0 * parts).max(0.001)
+        ratio.powf(power)
     }
 
     /// Is the reference's answer rounding and nothing else: a mean of what was normalised to mean 0?
@@ -77,8 +84,15 @@ impl Run<'_, '_> {
         if self.desk_is_official() {
             return Ok(());
         }
-        let Some(official) = self.problem.official_cost else { return Ok(()) };
-        if self.over() || !self.problem.official_fits() {
+        let Some(official) = self.problem.official_cost else {
+            self.unreached = Some("shapes alone do not tell what it takes there".into());
+            return Ok(());
+        };
+        if self.over() {
+            return Ok(());
+        }
+        if !self.problem.official_fits() {
+            self.unreached = Some(format!("its tensors take {:.1} GB there", official.bytes() as f64 / 1e9));
             return Ok(());
         }
         let failing: Vec<Question> = self
@@ -110,6 +124,14 @@ impl Run<'_, '_> {
             }
             if self.asked.last().is_some_and(|a| a.look.undecided() || a.counts) {
                 break;
+            }
+        }
+        let decided = |a: &Asked| a.place == Place::Official && !a.look.undecided();
+        if !self.asked.iter().any(decided) {
+            self.sampled(&official, &failing)?;
+            if self.asked.iter().any(decided) {
+                // What ran out as a whole is answered now.
+                self.asked.retain(|a| a.place != Place::Official || decided(a));
             }
         }
         Ok(())

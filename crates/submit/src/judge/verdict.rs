@@ -6,6 +6,8 @@ use super::*;
 pub(super) struct Parts {
     pub(super) extents: Arc<Extents>,
     pub(super) rounding: bool,
+    /// Why nothing was asked at the official extents.
+    pub(super) unreached: Option<String>,
     pub(super) asked: Vec<Asked>,
     pub(super) findings: Vec<SeenFinding>,
     pub(super) tricks: BTreeSet<Trick>,
@@ -91,7 +93,7 @@ impl Parts {
             .fold(None, |w: Option<f64>, t| Some(w.map_or(t, |w| if t > w || t.is_nan() { t } else { w })));
         let decided = !trials.is_empty() && trials.iter().all(|a| !a.look.undecided());
         let accepts = |t: f64| {
-            let all = trials.iter().all(|a| a.look.output.is_some() && a.look.threshold <= t);
+            let all = trials.iter().all(|a| a.look.threshold <= t);
             // One failure is enough; a pass takes all five.
             if !decided {
                 None
@@ -115,6 +117,12 @@ impl Parts {
                 extents,
                 threshold: worst,
                 passes_there: there,
+                sampled: self
+                    .asked
+                    .iter()
+                    .filter(|a| is_own(a.place))
+                    .find_map(|a| a.sampled)
+                    .map(|c| SampledElements { elements: c.elements, of: c.of }),
                 protocol: PROTOCOL.into(),
                 tolerance: settings.tolerance(),
                 passes_at_1e_4: accepts(PRESENT_TOLERANCE),
@@ -169,9 +177,12 @@ impl Parts {
         extents: Reached,
         gone: Option<(&Gone, &Ending)>,
     ) -> (Verdict, String) {
-        let at = match extents {
-            Reached::Official | Reached::Sampled => "at the official extents",
-            Reached::Desk => "at desk extents, which stand for the official ones",
+        let at = match (extents, &self.unreached) {
+            (Reached::Official | Reached::Sampled, _) => "at the official extents".to_owned(),
+            (Reached::Desk, None) => "at desk extents, which stand for the official ones".into(),
+            (Reached::Desk, Some(why)) => {
+                format!("at desk extents, which stand for the official ones ({why})")
+            }
         };
         if let Some(a) = self.asked.iter().find(|a| a.look.refused) {
             return (Verdict::Rejected, first_line(a.look.message.as_deref().unwrap_or_default()));
@@ -187,7 +198,7 @@ impl Parts {
             return (Verdict::Wrong, format!("wrong on {wrong} of {} inputs {at}{seen}", own.len()));
         }
         if let Some((gone, ending)) = gone
-            && own.last().is_none_or(|a| a.look.output.is_none())
+            && own.last().is_none_or(|a| a.look.output.is_none() && a.sampled.is_none())
         {
             return (process_verdict(gone, ending), process(gone, ending));
         }
@@ -266,6 +277,12 @@ impl Parts {
         let mut reason = format!("{passed} inputs pass, {at}; no findings at {} {shapes}", self.shapes);
         if invalid > 0 {
             reason.push_str(&format!("; {invalid} on which float32 itself is not close enough do not count"));
+        }
+        if let Some(c) = own.iter().find_map(|a| a.sampled) {
+            reason.push_str(&format!(
+                "; of the official extents a sample of blocks ran: {} of {} elements compared",
+                c.elements, c.of
+            ));
         }
         if open > 0 {
             reason.push_str(&format!("; {open} at other extents could not be run"));

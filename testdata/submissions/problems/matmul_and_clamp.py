@@ -1,0 +1,17 @@
+import torch
+import torch.nn as nn
+
+N = 2048
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return torch.clamp(torch.matmul(a, b), 0.0, 1.0)
+
+
+def get_inputs():
+    return [torch.rand(N, N) - 0.5, torch.rand(N, N) - 0.5]
+
+
+def get_init_inputs():
+    return []
