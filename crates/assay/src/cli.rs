@@ -497,7 +497,7 @@ pub struct CheckArgs {
     /// What Python submissions and their references compute in
     #[arg(long, value_name = "NAME", value_enum, default_value_t = PrecisionArg::Fp32)]
     pub precision: PrecisionArg,
-    /// For a folder of Python files: a JSON object from file name to problem. Names such as
+    /// For a folder of submissions: a JSON object from file name, or path below the folder, to problem. Names such as
     /// `level_1_problem_23_sample_0_kernel.py` say it themselves
     #[arg(long, value_name = "FILE", conflicts_with = "problem")]
     pub list: Option<PathBuf>,

@@ -122,19 +122,78 @@ fn every_category_and_every_trick_is_told() {
 #[test]
 fn a_cuda_file_that_binds_forward_takes_the_place_of_the_problems_function() {
     let Some(python) = python() else { return };
-    let mut seen = 0;
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut list, mut expected) = (BTreeMap::new(), BTreeMap::new());
     for entry in std::fs::read_dir(cases().join("cuda")).unwrap() {
         let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap().replace("// ", "# ");
-        let problem = cases().join(header(&text, "problem").expect("a problem"));
-        let verdict = header(&text, "verdict").expect("a verdict");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let said = text.replace("// ", "# ");
+        let problem = cases().join(header(&said, "problem").expect("a problem"));
+        let verdict = header(&said, "verdict").expect("a verdict");
         let document =
             json(&assay(&[&one(&path, problem.to_str().unwrap(), &python)[..], &["--json"]].concat()));
         assert_eq!(document["verdict"], verdict.as_str(), "{}: {}", path.display(), document["reason"]);
         assert_eq!(document["tricks"], serde_json::json!([]), "{}", path.display());
-        seen += 1;
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        std::fs::create_dir(scratch.path().join(&name)).unwrap();
+        std::fs::write(scratch.path().join(&name).join("kernel.cu"), text).unwrap();
+        list.insert(format!("{name}/kernel.cu"), problem.display().to_string());
+        expected.insert(format!("{name}/kernel.cu"), verdict);
     }
-    assert!(seen >= 3);
+    assert!(expected.len() >= 3);
+    // The same as a folder of folders, told apart by their paths, beside a Python file.
+    let python_file = "relu_correct.py";
+    std::fs::copy(cases().join("verdicts").join(python_file), scratch.path().join(python_file)).unwrap();
+    list.insert(python_file.into(), cases().join("problems/relu.py").display().to_string());
+    expected.insert(python_file.into(), "correct".into());
+    let listed = scratch.path().join("list.json");
+    std::fs::write(&listed, serde_json::to_string(&list).unwrap()).unwrap();
+    let args = ["check", scratch.path().to_str().unwrap(), "--list", listed.to_str().unwrap()];
+    let args = [&args[..], &["--python", python.to_str().unwrap(), "--json"]].concat();
+    let document = json(&assay(&args));
+    let found = document["results"].as_array().unwrap().iter().map(|r| {
+        let below = Path::new(r["file"].as_str().unwrap()).strip_prefix(scratch.path()).unwrap();
+        (below.display().to_string(), r["verdict"].as_str().unwrap().to_owned())
+    });
+    assert_eq!(found.collect::<BTreeMap<String, String>>(), expected);
+    // A file for the catalogue beside them is judged in another way.
+    std::fs::write(
+        scratch.path().join("plain.cu"),
+        "__global__ void k() {}\nvoid launch() { k<<<1, 1>>>(); }\n",
+    )
+    .unwrap();
+    let out = assay(&args);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("put them in a folder each"));
+}
+
+#[test]
+fn submissions_are_judged_in_the_precision_asked_for() {
+    let Some(python) = python() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    for precision in ["fp16", "bf16"] {
+        let folder = cases().join("half").join(precision);
+        let (mut list, mut expected) = (BTreeMap::new(), BTreeMap::new());
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let problem =
+                cases().join(format!("problems/{}.py", header(&text, "problem").expect("a problem")));
+            list.insert(name.clone(), problem.display().to_string());
+            expected.insert(name, header(&text, "verdict").expect("a verdict"));
+        }
+        assert!(expected.len() >= 4);
+        let listed = scratch.path().join(precision);
+        std::fs::write(&listed, serde_json::to_string(&list).unwrap()).unwrap();
+        let args =
+            ["check", folder.to_str().unwrap(), "--list", listed.to_str().unwrap(), "--precision", precision];
+        let document = json(&assay(&[&args[..], &["--python", python.to_str().unwrap(), "--json"]].concat()));
+        for r in document["results"].as_array().unwrap() {
+            let name = Path::new(r["file"].as_str().unwrap()).file_name().unwrap().to_string_lossy();
+            assert_eq!(r["verdict"], expected[&*name].as_str(), "{precision} {name}: {}", r["reason"]);
+        }
+    }
 }
 
 #[test]

@@ -51,17 +51,21 @@ pub fn check(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
         if args.sanitize_only {
             return Err(Failure::bad_input("--sanitize-only takes one `.cu` file, not a folder"));
         }
-        return match (files(&args.path, "cu")?.is_empty(), files(&args.path, "py")?.is_empty()) {
-            (false, false) => Err(Failure::bad_input(format!(
-                "`{}` holds CUDA files and Python files; put them in a folder each",
-                args.path.display()
-            ))),
-            (false, true) => {
-                of_the_catalogue(args)?;
-                folder(common, args)
-            }
-            (true, _) => submission::folder(common, args),
-        };
+        // CUDA that binds functions for Python is judged as Python is; the rest by the catalogue.
+        let cuda = files(&args.path, "cu")?;
+        let extensions = cuda.iter().filter(|p| submission::is_extension(p)).count();
+        if cuda.len() == extensions {
+            return submission::folder(common, args);
+        }
+        if extensions > 0 || !files(&args.path, "py")?.is_empty() {
+            return Err(Failure::bad_input(format!(
+                "`{}` holds CUDA files with `launch` beside {}; put them in a folder each",
+                args.path.display(),
+                if extensions > 0 { "extensions of PyTorch" } else { "Python files" }
+            )));
+        }
+        of_the_catalogue(args)?;
+        return folder(common, args);
     }
     if submission::is_extension(&args.path) && !args.sanitize_only {
         return submission::one(common, args);

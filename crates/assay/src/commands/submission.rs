@@ -164,6 +164,16 @@ const KEYWORDS: &[&str] = &[
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
+/// What is judged of a file: a Python file as it is, a CUDA file with a `ModelNew` around it.
+fn model(path: &Path, text: &str) -> String {
+    if path.extension().is_some_and(|e| e == "cu") {
+        let stem = path.file_stem().map_or_else(|| "kernel".into(), |s| s.to_string_lossy());
+        extension(&stem, text)
+    } else {
+        text.to_owned()
+    }
+}
+
 /// A task folder of robust-kbench as a problem file: its first setting, with numbers as module-level names, so that
 /// extents can be changed.
 fn task(dir: &Path) -> Result<String, Failure> {
@@ -318,12 +328,7 @@ pub fn one(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     let source = list::read_source(&args.path)?;
     let mut problems = Problems::new(args)?;
     let key = problems.key(&name)?;
-    let model = if is_extension(&args.path) {
-        let stem = args.path.file_stem().map_or_else(|| "kernel".into(), |s| s.to_string_lossy());
-        extension(&stem, &source)
-    } else {
-        source.clone()
-    };
+    let model = model(&args.path, &source);
     let bar = Bar::new(common.quiet || common.json);
     let host = Interpreted::new(Arc::new(tools::compiler(&bar, 1)?));
     bar.message(&format!("{key}: starting PyTorch"));
@@ -369,12 +374,14 @@ struct Found {
     problem: String,
 }
 
-/// Judges the files of a folder.
+/// Judges the files of a folder: Python, and CUDA that binds functions for Python.
 ///
 /// # Errors
 /// As [`one`].
 pub fn folder(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
-    let paths = files(&args.path, "py")?;
+    let mut paths = files(&args.path, "py")?;
+    paths.extend(files(&args.path, "cu")?);
+    paths.sort();
     if paths.is_empty() {
         return Err(Failure::bad_input(format!("no `.cu` and no `.py` file in `{}`", args.path.display())));
     }
@@ -393,7 +400,11 @@ pub fn folder(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
         let problem = args
             .problem
             .clone()
-            .or_else(|| listed.get(&name).or_else(|| listed.get(name.trim_end_matches(".py"))).cloned())
+            .or_else(|| {
+                let below = path.strip_prefix(&args.path).unwrap_or(&path).to_string_lossy();
+                let stem = name.trim_end_matches(".py").trim_end_matches(".cu");
+                listed.get(&*below).or_else(|| listed.get(&name)).or_else(|| listed.get(stem)).cloned()
+            })
             .or_else(|| named(&name));
         let text = list::read_source(&path)?;
         let digest: String = Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect();
@@ -416,7 +427,7 @@ pub fn folder(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
             documents.insert(path, line.clone());
             continue;
         }
-        sources.insert(digest.clone(), text);
+        sources.insert(digest.clone(), model(&path, &text));
         found.push(Found { path, digest, problem: key });
     }
     let bar = Bar::new(common.quiet || common.json);

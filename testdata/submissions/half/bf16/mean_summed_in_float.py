@@ -1,0 +1,37 @@
+# problem: mean_of_rows
+# verdict: correct
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+cuda = """
+#include <torch/extension.h>
+#include <cuda_bf16.h>
+
+
+__global__ void mean_kernel(const __nv_bfloat16* x, __nv_bfloat16* y, int n) {
+    int row = blockIdx.x;
+    float sum = 0.0f;
+    for (int i = 0; i < n; ++i) sum += __bfloat162float(x[row * n + i]);
+    y[row] = __float2bfloat16(sum / n);
+}
+
+torch::Tensor run(torch::Tensor x) {
+    int rows = x.size(0), n = x.size(1);
+    auto y = torch::empty({rows}, x.options());
+    mean_kernel<<<rows, 1>>>(reinterpret_cast<const __nv_bfloat16*>(x.data_ptr<at::BFloat16>()), reinterpret_cast<__nv_bfloat16*>(y.data_ptr<at::BFloat16>()), n);
+    return y;
+}
+"""
+
+module = load_inline(
+    name="bf16_mean_summed_in_float",
+    cpp_sources="torch::Tensor run(torch::Tensor x);",
+    cuda_sources=cuda,
+    functions=["run"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return module.run(x)
