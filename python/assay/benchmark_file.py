@@ -13,6 +13,7 @@ inputs and parameters tells.
 
 from __future__ import annotations
 
+import ast
 import copy
 import hashlib
 import inspect
@@ -20,11 +21,12 @@ import itertools
 import json
 import os
 
-from file_numbers import Numbers, is_size
+from file_numbers import Literals, Numbers, is_size, split
 from worker_protocol import TORCH_MISSING, Fault, Raised, Stage, field
 
 if TORCH_MISSING is None:
     import torch
+    from torch.utils._pytree import tree_flatten
 
 # Ways of setting extents that are compared with the problem's shapes.
 MOST_COMPARED = 400
@@ -36,6 +38,9 @@ MOST_TRIALS = 4096
 
 class KernelBenchFile:
     """`Model`, `get_inputs`, `get_init_inputs`, run in the order of seeds that KernelBench's `eval.py` has."""
+
+    # Its check casts every input tensor to float32.
+    casts_integers = True
 
     def __init__(self, path, source, overrides):
         self.numbers = Numbers(source, path)
@@ -76,6 +81,9 @@ class KernelBenchFile:
 class RobustKBenchTask:
     """`func_forward.py` with its `config_forward.json`: the single settings, weights drawn anew for each trial."""
 
+    # Its check leaves inputs as they are.
+    casts_integers = False
+
     def __init__(self, path, source, overrides):
         config = os.path.join(os.path.dirname(path), "config_forward.json")
         try:
@@ -83,8 +91,16 @@ class RobustKBenchTask:
                 settings = json.load(f)
         except (OSError, ValueError) as e:
             raise Raised("load", f"cannot read `{config}`: {e}") from e
+        _, _, literals = split({e: v for e, v in overrides.items() if e.startswith("get_inputs:")})
+        tree = ast.parse(source, path)
+        self.literals = []
+        for statement in tree.body:
+            if isinstance(statement, ast.FunctionDef) and statement.name == "get_inputs":
+                numbered = Literals(literals.get("get_inputs"))
+                statement.body = [numbered.visit(line) for line in statement.body]
+                self.literals = numbered.found
         self.context = {"__name__": "problem"}
-        exec(compile(source, path, "exec"), self.context)
+        exec(compile(ast.fix_missing_locations(tree), path, "exec"), self.context)
         missing = [n for n in ("Model", "get_inputs", "forward_fn") if not callable(self.context.get(n))]
         if missing:
             raise Raised("load", f"the file defines no {', '.join(missing)}")
@@ -100,6 +116,8 @@ class RobustKBenchTask:
                 if name not in self.shared and is_size(parameter.default):
                     self.own[part].setdefault(name, parameter.default)
         for element, value in overrides.items():
+            if element in self.numbered():
+                continue
             part, _, name = element.partition(".")
             place = self.shared if part == "shared" else self.own.get(part, {})
             if name not in place:
@@ -108,10 +126,15 @@ class RobustKBenchTask:
 
     def elements(self):
         parts = {"shared": self.shared, **self.own}
-        return {f"{part}.{name}": v for part, all_of in parts.items() for name, v in all_of.items() if is_size(v)}
+        own = {f"{part}.{name}": v for part, all_of in parts.items() for name, v in all_of.items() if is_size(v)}
+        return {**own, **self.numbered()}
+
+    def numbered(self):
+        """The literals of `get_inputs`, which no setting changes."""
+        return {f"get_inputs:{i}": v for i, v in enumerate(self.literals)}
 
     def free(self):
-        """The elements that can be cut by themselves: every setting."""
+        """The elements that can be cut by themselves: all."""
         return self.elements()
 
     def settings(self, part, function):
@@ -174,8 +197,21 @@ def load(path, overrides):
         return kind(path, source, overrides), digest.hexdigest()
 
 
-def cast(x, dtype):
-    return x.to(dtype=dtype) if isinstance(x, torch.Tensor) else x
+def cast(x, dtype, integers=True):
+    """A value in a dtype where it is a tensor; with `integers` also where it is not floating-point."""
+    whole = isinstance(x, torch.Tensor) and not x.is_floating_point()
+    return x if not isinstance(x, torch.Tensor) or (whole and not integers) else x.to(dtype=dtype)
+
+
+def flat(output):
+    """What a forward pass gives as a list of tensors, in the order in which an exported graph lists them."""
+    leaves = tree_flatten(output)[0]
+    for leaf in leaves:
+        if not isinstance(leaf, torch.Tensor):
+            raise Raised("result", f"the model gives a {type(leaf).__name__}, which has no shape to compare")
+    if not leaves:
+        raise Raised("result", f"the model gives a {type(output).__name__} without a tensor")
+    return leaves
 
 
 def tensors(model):
@@ -246,7 +282,7 @@ class Shapes:
             file, self.sha256 = load(path, overrides)
             self.elements = file.elements()
             self.robust = isinstance(file, RobustKBenchTask)
-            inputs = [cast(x, torch.float32) for x in file.inputs()]
+            inputs = [cast(x, torch.float32, file.casts_integers) for x in file.inputs()]
             model = file.model(0, 0)
             self.inputs = [shape_of(x) for x in inputs if isinstance(x, torch.Tensor)]
             self.state = {name: shape_of(t) for name, t in tensors(model).items()}
@@ -516,7 +552,7 @@ class Reference:
         return copy.deepcopy(self.kept)
 
     def evaluate(self, trial, scale, given_inputs, given_parameters, given_masks):
-        """Inputs, tensors of the module, masks, and the outputs in float32 and float64, of one evaluation.
+        """Inputs, tensors of the module, masks, and the outputs in float32 and float64 as lists, of one evaluation.
 
         `given_inputs` has None in the places of the file's own inputs; only those are scaled, and only where they are
         floating-point before the check casts them. `given_parameters` is by name.
@@ -535,7 +571,7 @@ class Reference:
                     elif x.is_floating_point():
                         x = x.to(torch.float32)
                         x = x if scale == 1.0 else x * scale
-                inputs.append(cast(x, torch.float32))
+                inputs.append(cast(x, torch.float32, self.file.casts_integers))
         with Stage("model"):
             for name, value in given_parameters.items():
                 put(model, name, value)
@@ -543,7 +579,8 @@ class Reference:
         before = copy.deepcopy(model)
 
         def copies(dtype):
-            return [cast(x, dtype).clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+            whole = self.file.casts_integers
+            return [cast(x, dtype, whole).clone() if isinstance(x, torch.Tensor) else x for x in inputs]
 
         with Stage("forward"), Masks(given_masks) as masks:
             torch.manual_seed(seed)
@@ -562,9 +599,7 @@ class Reference:
                 truth = exact(*copies(torch.float64))
             finally:
                 torch.set_default_dtype(torch.float32)
-        for value in (official, truth):
-            if not isinstance(value, torch.Tensor):
-                raise Raised("result", f"the model gives a {type(value).__name__}, which has no shape to compare")
+        official, truth = flat(official), flat(truth)
         own = [x for x in inputs if isinstance(x, torch.Tensor)]
         return own, kept, given_masks, official, truth
 
@@ -615,7 +650,8 @@ class FileRequests:
         masks = None if masks is None else [tensor(n) for n in masks]
         scale = float(field(request, "scale", (int, float)))
         own, kept, drawn, official, truth = reference.evaluate(trial, scale, inputs, parameters, masks)
-        results = [("official", official), ("truth", truth)]
+        results = [(f"official {k}", t) for k, t in enumerate(official)]
+        results += [(f"truth {k}", t) for k, t in enumerate(truth)]
         wanted = {"type": "reference", **field(request, "want", (dict,))}
         for i, dtype in enumerate(field(wanted, "inputs", (list,))):
             if dtype is not None:

@@ -13,7 +13,7 @@ import copy
 import math
 import platform
 
-from benchmark_file import FileRequests, load
+from benchmark_file import FileRequests, cast, load
 from torch_export import Exported
 from torch_extents import shrunk
 from worker_protocol import MESSAGE_BYTES, TORCH_MISSING, Fault, Raised, Server, Stage, describe, field, main
@@ -93,13 +93,14 @@ class Problem:
         self.seeds = [torch.randint(0, 2**32 - 1, (1,)).item() for _ in range(trials)]
         file, self.sha256 = load(path, overrides)
         self.get_inputs, self.make = file.inputs, file.again
+        self.casts_integers = file.casts_integers
         with Stage("model"):
             self.model = file.model(seed, self.seeds[0])
         self.model_seed = file.model_seed(seed, self.seeds[0])
 
-    @staticmethod
-    def cast(x, dtype=None):
-        return x.to(dtype=dtype or torch.float32) if isinstance(x, torch.Tensor) else x
+    def cast(self, x, dtype=None):
+        """An input as the official check casts it."""
+        return cast(x, dtype or torch.float32, self.casts_integers)
 
     def trial(self, number):
         seed = self.seeds[number]

@@ -116,14 +116,14 @@ def test_trials_have_the_seeds_that_the_benchmarks_draw():
 
 def test_own_inputs_are_scaled_and_given_ones_and_given_parameters_are_taken_as_they_are(tmp_path):
     reference = b.Reference(file(tmp_path), {"rows": 2}, 42)
-    (x, y), kept, _, official, truth = reference.evaluate(0, -3.0, [None, torch.ones(5, 7)], {}, None)
+    (x, y), kept, _, (official,), (truth,) = reference.evaluate(0, -3.0, [None, torch.ones(5, 7)], {}, None)
     torch.manual_seed(b.trial_seed(42, 0))
     assert torch.equal(x, torch.rand(2, 8, 4) * -3.0)
     assert torch.equal(y, torch.ones(5, 7))
     assert torch.equal(official, x * kept["factor"] + 1)
     assert truth.dtype == torch.float64
     given = {"factor": torch.full((8,), 2.0), "fixed": torch.zeros(3)}
-    _, kept, _, official, _ = reference.evaluate(0, 1.0, [torch.ones(2, 8, 4), torch.zeros(5, 7)], given, None)
+    _, kept, _, (official,), _ = reference.evaluate(0, 1.0, [torch.ones(2, 8, 4), torch.zeros(5, 7)], given, None)
     assert torch.equal(official, torch.full((2, 8, 4), 2.0))
     # The next evaluation begins with the module as it was made.
     _, again, _, _, _ = reference.evaluate(0, 1.0, [], {}, None)
@@ -152,9 +152,61 @@ def test_a_task_has_settings_and_weights_of_its_own_for_each_trial(tmp_path):
     path = task(tmp_path, settings)
     loaded, _ = b.load(path, {})
     assert loaded.elements() == {"shared.wide": 5, "init.out": 4, "input.rows": 3}
+    inputs = Path(path, "func_forward.py")
+    inputs.write_text(TASK.replace("randn(rows, wide)", "randn(rows, 1, 6, wide)"), encoding="utf-8")
+    assert b.load(path, {})[0].elements() == {**loaded.elements(), "get_inputs:0": 1, "get_inputs:1": 6}
+    assert b.Shapes(path, {"get_inputs:1": 2, "input.rows": 4}).inputs == [[4, 1, 2, 5]]
+    inputs.write_text(TASK, encoding="utf-8")
     shapes = b.Shapes(path, {"shared.wide": 6, "init.out": 2, "input.rows": 7})
     assert (shapes.inputs, shapes.state, shapes.output) == ([[7, 6]], {"weight": [6, 2]}, [7, 2])
     reference = b.Reference(path, {}, 42)
     weights = [reference.evaluate(trial, 1.0, [], {}, None)[1]["weight"] for trial in (0, 1, 0)]
     assert not torch.equal(weights[0], weights[1])
     assert torch.equal(weights[0], weights[2])
+
+
+CLASSES = """
+import torch
+def forward_fn(x, i):
+    return torch.nn.functional.cross_entropy(x, i)
+class Model(torch.nn.Module):
+    def forward(self, x, i, fn=forward_fn):
+        return fn(x, i)
+def get_inputs(rows=5, classes=3):
+    return [torch.randn(rows, classes), torch.randint(0, classes, (rows,))]
+"""
+
+
+def test_integers_are_cast_where_the_benchmarks_check_casts_them(tmp_path):
+    path = task(tmp_path, {})
+    (tmp_path / "func_forward.py").write_text(CLASSES, encoding="utf-8")
+    reference = b.Reference(path, {}, 42)
+    given = [None, torch.tensor([0, 1, 2, 1, 0])]
+    for integers in ([], given):
+        (x, i), _, _, (official,), (truth,) = reference.evaluate(0, 1.0, integers, {}, None)
+        assert i.dtype == torch.int64
+        assert torch.equal(official, torch.nn.functional.cross_entropy(x, i))
+        assert abs(official.double() - truth) < 1e-6
+    assert torch.equal(i, given[1])
+    # The same in the other benchmark's form raises in its own check.
+    other = tmp_path / "1_classes.py"
+    other.write_text(CLASSES + "def get_init_inputs():\n    return []\n", encoding="utf-8")
+    with pytest.raises(Raised, match="dtype") as e:
+        b.Reference(str(other), {}, 42).evaluate(0, 1.0, [], {}, None)
+    assert e.value.stage == "forward"
+
+
+def test_all_that_a_forward_pass_gives_is_listed_as_an_exported_graph_lists_it(tmp_path):
+    path = Path(file(tmp_path))
+    given = "x * self.factor + y.mean(), (y, [x.sum()])"
+    path.write_text(FILE.replace("x * self.factor + y.mean()", given), encoding="utf-8")
+    (x, y), _, _, official, truth = b.Reference(str(path), {}, 42).evaluate(0, 1.0, [], {}, None)
+    assert [list(t.shape) for t in official] == [[6, 8, 4], [5, 7], []]
+    assert torch.equal(official[1], y)
+    assert torch.equal(official[2], x.sum())
+    assert [t.dtype for t in truth] == [torch.float64] * 3
+    for wrong in ("x, 3", "()", "[None, x]"):
+        path.write_text(FILE.replace("x * self.factor + y.mean()", wrong), encoding="utf-8")
+        with pytest.raises(Raised, match="the model gives") as e:
+            b.Reference(str(path), {}, 42).evaluate(0, 1.0, [], {}, None)
+        assert e.value.stage == "result"

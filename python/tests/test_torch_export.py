@@ -224,6 +224,23 @@ def test_a_task_of_robust_kbench_is_cut_by_its_settings_and_exported_with_the_we
         np.testing.assert_array_equal(kept.reshape(one["shape"]), weight)
 
 
+def test_integers_of_such_a_task_stay_integers_because_its_check_leaves_them(tmp_path):
+    path = tmp_path / "func_forward.py"
+    path.write_text(
+        "import torch\ndef forward_fn(x, i):\n    return torch.nn.functional.cross_entropy(x, i)\n"
+        "class Model(torch.nn.Module):\n    def forward(self, x, i, fn=forward_fn):\n        return fn(x, i)\n"
+        "def get_inputs(rows=5):\n    return [torch.randn(rows, 3), torch.randint(0, 3, (rows,))]\n"
+    )
+    (tmp_path / "config_forward.json").write_text("{}")
+    with Torch() as worker:
+        loaded(worker, path)
+        graph = exported(worker)
+        assert [i["dtype"] for i in graph["inputs"]] == ["f32", "i64"]
+        assert graph["cast_integers"] is True
+        assert graph["inputs"][1]["init"] == "randint(0, 3)"
+        assert worker.ask({"type": "reveal"}) == {"type": "revealed", "outputs": 1, "random": 0}
+
+
 def test_what_cannot_be_exported_is_answered_with_what_is_wrong(tmp_path):
     path = tmp_path / "branches.py"
     path.write_text(FILE.replace("return x * self.scale", "return x if x.sum() > 0 else x * self.scale"))

@@ -363,6 +363,9 @@ pub struct ReportArgs {
     /// Score these in place of the run's protocols, from what is stored: a built-in name or a TOML file
     #[arg(long = "protocol", value_name = "NAME|FILE")]
     pub protocols: Vec<String>,
+    /// Of a run that is not finished: report the problems that are complete, saying which are not; nothing is written
+    #[arg(long, conflicts_with = "open")]
+    pub partial: bool,
     /// Open report.html in a browser
     #[arg(long, conflicts_with_all = ["tolerance", "protocols"])]
     pub open: bool,

@@ -52,6 +52,14 @@ fn a_folder_without_files_and_options_without_the_folder_are_bad_input() {
     assert!(words(&o).contains("/nonexistent"), "{}", words(&o));
 }
 
+#[test]
+fn a_task_of_gradients_is_unsupported_whatever_python_there_is() {
+    let file = data("kernelbench/generated/classes/func_backward.py");
+    let o = assay(&["audit", "--kernelbench", &file, "--python", "/nonexistent"]);
+    assert_eq!(o.status.code(), Some(4), "{}", words(&o));
+    assert!(words(&o).contains("gradients"), "{}", words(&o));
+}
+
 /// An audit of one file that the catalogue has no problem for, into `out`.
 fn generated(python: &str, file: &str, out: &Path, more: &[&str]) -> Output {
     let (file, cache) = (data(&format!("kernelbench/generated/{file}")), out.with_file_name("cache"));
@@ -123,8 +131,11 @@ fn files_that_are_not_the_catalogues_problem_and_tasks_of_another_benchmark_are_
             6400,
         ),
         ("task", "0/1", "the substrate is generated", "input.batch_size", 1000),
+        ("pair.py", "0/1", "the substrate is generated", "rows", 2048),
+        // Class indices, which that benchmark's check leaves as they are.
+        ("classes", "0/1", "the substrate is generated", "input.batch_size", 2048),
     ] {
-        let run = dir.path().join(key.replace('/', "_"));
+        let run = dir.path().join(format!("{}_{}", key.replace('/', "_"), file.replace('/', "_")));
         let o = generated(&python, file, &run, &["--work", "0.02"]);
         assert_eq!(o.status.code(), Some(0), "{file}: {}", words(&o));
         assert!(words(&o).contains(said) && words(&o).contains(key), "{file}: {}", words(&o));

@@ -313,15 +313,19 @@ fn round(x: f64) -> f64 {
     (x * 100.0).round() / 100.0
 }
 
+/// What is said of a run whose oracle is not the catalogue's.
+pub(crate) fn own_files(oracle: &Value) -> Option<String> {
+    let name = oracle.get("name").and_then(Value::as_str)?;
+    Some(format!(
+        "Inputs of the official recipes, parameters and every reference are those of the benchmark's own files, run by {name}; \
+         targeted inputs are the catalogue's."
+    ))
+}
+
 fn caveats(config: &AuditConfig<'_>) -> Vec<String> {
     let cut = config.problems.iter().filter(|p| p.dims.iter().any(|d| d.desk != d.official)).count();
     let mut out = Vec::new();
-    if let Some(name) = config.oracle.describe().get("name").and_then(Value::as_str) {
-        out.push(format!(
-            "Inputs of the official recipes, parameters and every reference are those of the benchmark's own files, run by {name}; \
-             targeted inputs are the catalogue's."
-        ));
-    }
+    out.extend(own_files(&config.oracle.describe()));
     if cut > 0 {
         out.push(format!(
             "Desk extents: {cut} of {} problems run smaller than official so that a CPU affords them; shorter reductions \

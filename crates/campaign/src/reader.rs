@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assay_judge::EvaluationEnd;
-use assay_measure::{CheckVerdict, KillMatrix, Protocol, Summary};
+use assay_measure::{
+    CheckVerdict, Environment, KillMatrix, Protocol, Summary, SummaryInput, Timing, summarise,
+};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
@@ -29,11 +31,39 @@ impl RunReader {
     /// # Errors
     /// `BadRun` where the folder holds no run, one of another version, or one that was not finished.
     pub fn open(folder: &Path) -> Result<RunReader, CampaignError> {
+        RunReader::with(folder, || summary(folder))
+    }
+
+    /// Opens a run for reading whether it is finished or not; the summary is empty where it is not.
+    ///
+    /// # Errors
+    /// `BadRun` where the folder holds no run, or one of another version.
+    pub(crate) fn begun(folder: &Path) -> Result<RunReader, CampaignError> {
+        RunReader::with(folder, || {
+            let nothing = SummaryInput {
+                matrices: &[],
+                protocols: &[],
+                rules: &[],
+                baselines_failed: &[],
+                timing: Timing::default(),
+                environment: Environment::new(),
+                caveats: Vec::new(),
+                seed: 0,
+                resamples: 1,
+            };
+            summarise(nothing).map_err(|e| CampaignError::Internal(e.to_string()))
+        })
+    }
+
+    fn with(
+        folder: &Path,
+        summary: impl FnOnce() -> Result<Summary, CampaignError>,
+    ) -> Result<RunReader, CampaignError> {
         let connection = Store::read(folder)?;
         let database = folder.join("run.db");
         // One transaction, so that an audit resumed meanwhile changes nothing here.
         connection.execute_batch("BEGIN").map_err(|e| sql(&database, &e))?;
-        let summary = summary(folder)?;
+        let summary = summary()?;
         let json: Option<String> = connection
             .query_row("SELECT value FROM meta WHERE key = 'manifest'", [], |r| r.get(0))
             .optional()
@@ -41,6 +71,17 @@ impl RunReader {
         // A run of the tests alone has no manifest; every audit writes one before anything else.
         let manifest = json.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or(Value::Null);
         Ok(RunReader { summary, manifest, connection, database })
+    }
+
+    /// Evaluations that the database holds.
+    ///
+    /// # Errors
+    /// `BadRun` where the database cannot be read.
+    pub(crate) fn evaluated(&self) -> Result<u64, CampaignError> {
+        self.connection
+            .query_row("SELECT COUNT(*) FROM evaluations", [], |r| r.get::<_, i64>(0))
+            .map(i64::cast_unsigned)
+            .map_err(|e| sql(&self.database, &e))
     }
 
     /// The database, for messages.
@@ -308,7 +349,8 @@ fn summary(folder: &Path) -> Result<Summary, CampaignError> {
         std::io::ErrorKind::NotFound => CampaignError::BadRun {
             path: folder.to_owned(),
             what: format!(
-                "the run is not finished (no `summary.json`); finish it with `assay audit --resume --out {}`",
+                "the run is not finished (no `summary.json`); finish it with `assay audit --resume --out {}`, or see what \
+                 is complete with `assay report --partial`",
                 folder.display()
             ),
         },

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use assay_measure::{FailedBaseline, KillMatrix, Protocol, Summary, SummaryInput, own_caveats, summarise};
+use assay_measure::{
+    Environment, FailedBaseline, KillMatrix, Protocol, Summary, SummaryInput, Timing, own_caveats, summarise,
+};
+use serde_json::Value;
 
 use crate::CampaignError;
 use crate::audit::{RESAMPLES, canonical, catalogue};
@@ -58,6 +61,69 @@ impl Records {
 }
 
 impl Records {
+    /// As [`Records::read`], of a run that may be unfinished: then the summary is of the problems whose kill matrices are
+    /// stored whole, and its first caveat says which are not. What only the end of a run knows (failed baselines, times)
+    /// is absent.
+    ///
+    /// # Errors
+    /// `BadRun` where the folder holds no run, one of another version, or one without a complete problem.
+    pub fn read_partial(folder: &Path) -> Result<Records, CampaignError> {
+        if folder.join("summary.json").is_file() {
+            return Records::read(folder);
+        }
+        let read = RunReader::begun(folder)?;
+        let mut named = read.matrices()?;
+        named.sort_by_key(|(_, m)| (m.level, m.id));
+        let matrices: Vec<KillMatrix> = named.iter().map(|(_, m)| m.clone()).collect();
+        let asked: Vec<String> = read
+            .manifest
+            .get("problems")
+            .and_then(Value::as_object)
+            .map_or_else(Vec::new, |all| all.keys().cloned().collect());
+        let mut missing: Vec<String> =
+            asked.iter().filter(|key| !matrices.iter().any(|m| m.key() == **key)).cloned().collect();
+        let place = |key: &str| -> Option<(u32, u32)> {
+            let (level, id) = key.split_once('/')?;
+            Some((level.parse().ok()?, id.parse().ok()?))
+        };
+        missing.sort_by_key(|k| (place(k).unwrap_or((u32::MAX, u32::MAX)), k.clone()));
+        if matrices.is_empty() {
+            return Err(read.bad(format!(
+                "no problem is complete; go on with `assay audit --resume --out {}`",
+                folder.display()
+            )));
+        }
+        let protocols = read.protocols()?;
+        let mut caveats = vec![format!(
+            "The run is not finished: {} of {} problems are complete and are all that this is about; not complete, or without a \
+             baseline that passes: {}. Times are not known.",
+            matrices.len(),
+            asked.len().max(matrices.len()),
+            missing.join(", ")
+        )];
+        caveats.extend(crate::audit::own_files(&read.manifest["oracle"]));
+        let summary = summarise(SummaryInput {
+            matrices: &matrices,
+            protocols: &protocols,
+            rules: &catalogue(),
+            baselines_failed: &[],
+            timing: Timing { evaluations: read.evaluated()?, ..Timing::default() },
+            environment: Environment::new(),
+            caveats,
+            seed: read.seed(),
+            resamples: RESAMPLES,
+        })
+        .map_err(|e| CampaignError::Input(e.to_string()))?;
+        Ok(Records {
+            protocols,
+            mutants: read.all_mutants()?,
+            sources: read.all_sources()?,
+            seed: read.seed(),
+            matrices: named,
+            summary,
+        })
+    }
+
     /// What these protocols detect, from the thresholds that the run stores: nothing is executed, and the figures are
     /// those that an audit with them would give. The first is the headline's.
     ///
@@ -118,9 +184,7 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use assay_measure::{
-        Environment, Filtered, InputRow, MatrixCell, MutantRow as Scored, Origin, Timing, builtin,
-    };
+    use assay_measure::{Filtered, InputRow, MatrixCell, MutantRow as Scored, Origin, builtin};
 
     use super::*;
     use crate::store::Store;
@@ -165,6 +229,18 @@ mod tests {
         let e = Records::read(dir.path()).err().unwrap();
         assert!(matches!(&e, CampaignError::BadRun { .. }) && e.to_string().contains("not finished"), "{e}");
 
+        let manifest =
+            serde_json::json!({"problems": {"1/4": {}, "1/19": {}, "2/7": {}, "1/30": {}}, "seed": 3});
+        store.set_meta("manifest", &manifest.to_string()).unwrap();
+        let part = Records::read_partial(dir.path()).unwrap();
+        let said = &part.summary.caveats[0];
+        assert!(
+            said.contains("2 of 4 problems are complete") && said.contains("passes: 1/30, 2/7."),
+            "{said}"
+        );
+        assert_eq!((part.summary.pipeline.problems, part.summary.problems.len(), part.seed), (2, 2, 3));
+        assert_eq!(part.summary.pipeline.witnessed, 2);
+
         let summary = summarise(SummaryInput {
             matrices: &matrices,
             protocols: &protocols,
@@ -198,5 +274,11 @@ mod tests {
     fn a_folder_without_a_run_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(Records::read(dir.path()), Err(CampaignError::BadRun { .. })));
+        assert!(matches!(Records::read_partial(dir.path()), Err(CampaignError::BadRun { .. })));
+        let run = dir.path().join("run");
+        let store = Store::open(&run, false).unwrap();
+        store.put_protocols(&builtin().unwrap()).unwrap();
+        let e = Records::read_partial(&run).err().unwrap().to_string();
+        assert!(e.contains("no problem is complete"), "{e}");
     }
 }

@@ -29,6 +29,12 @@ pub struct Asked {
 /// # Errors
 /// Bad input: no files, or none of a problem that was asked for.
 pub fn find(path: &Path, args: &AuditArgs) -> Result<Asked, Failure> {
+    if path.file_name().is_some_and(|n| n == "func_backward.py") {
+        return Err(Failure::unsupported(format!(
+            "`{}` asks for gradients, which no graph is exported of; `func_forward.py` beside it is the forward task",
+            path.display()
+        )));
+    }
     let own = !args.problems.is_empty();
     // A file that is named is asked for, whatever its number.
     let named = !own && (path.is_file() || path.join("func_forward.py").is_file());
@@ -87,6 +93,14 @@ pub fn choose<'a>(
         bar.at(n as u64, total);
         bar.say(&file.name);
         let mut why = None;
+        // The official extents of a task are its own, not those of the catalogue's problem of its number.
+        let own_extents = official && file.is_task() && !asked.own;
+        let problem = problem.filter(|p| {
+            if own_extents {
+                oracle.leave(&p.key());
+            }
+            !own_extents
+        });
         if let Some(problem) = problem {
             let key = problem.key();
             // Desk extents, whatever the run's are: how a file is taken holds at both, and is proven by numbers.

@@ -101,17 +101,25 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|e| Failure::cannot_write(format!("cannot write `{}`: {e}", path.display())))
 }
 
+/// The run's records; with `--partial` also those of one that is not finished.
+fn read(args: &ReportArgs) -> Result<Records, Failure> {
+    let read = if args.partial { Records::read_partial } else { Records::read };
+    read(&args.run).map_err(|e| failure(&e))
+}
+
 /// `assay report`.
 ///
 /// # Errors
-/// No finished run there, or it cannot be written.
+/// No finished run there and no `--partial`, or it cannot be written.
 pub fn report(common: &Common, args: &ReportArgs) -> Result<Exit, Failure> {
     let report = if args.tolerance.is_some() || !args.protocols.is_empty() {
-        let mut records = Records::read(&args.run).map_err(|e| failure(&e))?;
+        let mut records = read(args)?;
         let protocols = rescored(args, &records)?;
         records.summary = records.rescore(&args.run, &protocols).map_err(|e| failure(&e))?;
         records.protocols = protocols;
         of_records(&args.run, records)
+    } else if args.partial {
+        of_records(&args.run, read(args)?)
     } else {
         let report = bundle(&args.run)?;
         report.write(&args.run)?;

@@ -29,10 +29,18 @@ impl File {
         format!("{}/{}", self.level, self.id)
     }
 
+    /// Whether it is a task of robust-kbench.
+    pub fn is_task(&self) -> bool {
+        self.path.file_name().is_some_and(|n| n == "func_forward.py")
+    }
+
     /// The name of a problem that is made from it. Tasks of two levels may have one name.
     pub fn title(&self) -> String {
-        let task = self.level > 0 && self.path.file_name().is_some_and(|n| n == "func_forward.py");
-        if task { format!("level_{} {}", self.level, self.name) } else { self.name.clone() }
+        if self.level > 0 && self.is_task() {
+            format!("level_{} {}", self.level, self.name)
+        } else {
+            self.name.clone()
+        }
     }
 }
 

@@ -306,7 +306,7 @@ impl<'a> FileOracle<'a> {
 
     fn bind(&self, session: &mut Session<'a>, problem: &Problem) -> Result<Bound, OracleError> {
         let located = self.located(problem)?;
-        if problem.outputs.len() != 1 {
+        if problem.outputs.len() != 1 && located.sources.is_none() {
             return Err(OracleError::Unsupported("the problem has several outputs".into()));
         }
         if let Some(sources) = &located.sources {
@@ -486,7 +486,10 @@ impl<'a> FileOracle<'a> {
                 "masks": if own_inputs { bound.masks.len() } else { 0 },
             },
         });
-        let mut names: Vec<String> = vec!["official".into(), "truth".into()];
+        // Both references, output by output.
+        let numbered =
+            |kind: &str| (0..problem.outputs.len()).map(|k| format!("{kind} {k}")).collect::<Vec<String>>();
+        let mut names = [numbered("official"), numbered("truth")].concat();
         names.extend(replies.iter().map(|(reply, _)| reply.clone()));
         let mut said = request.clone();
         if let Some(map) = said.as_object_mut() {
@@ -533,17 +536,22 @@ impl<'a> FileOracle<'a> {
             })?;
             tensors.insert(name.clone(), t);
         }
-        let Some(output) = problem.outputs.first() else {
+        if problem.outputs.is_empty() {
             return Err(OracleError::Unsupported("the problem has no output".into()));
-        };
-        let stated = problem.output_shape(output, &dims).map_err(|e| input(e.to_string()))?;
-        let outputs = |name: &str| -> Result<BTreeMap<String, Tensor>, OracleError> {
-            let t = got.get(name).ok_or_else(|| OracleError::Died(format!("no `{name}` came back")))?;
-            let shape = stated.clone().unwrap_or_else(|| t.shape.clone());
-            let t = reshaped(t, &shape, t.dtype).map_err(|why| {
-                OracleError::Unsupported(format!("`{recipe}` of {key}: the file's output {why}"))
-            })?;
-            Ok(BTreeMap::from([(output.clone(), t)]))
+        }
+        let outputs = |kind: &str| -> Result<BTreeMap<String, Tensor>, OracleError> {
+            let all = problem.outputs.iter().zip(numbered(kind));
+            all.map(|(output, reply)| {
+                let t =
+                    got.get(&reply).ok_or_else(|| OracleError::Died(format!("no `{reply}` came back")))?;
+                let stated = problem.output_shape(output, &dims).map_err(|e| input(e.to_string()))?;
+                let shape = stated.unwrap_or_else(|| t.shape.clone());
+                let t = reshaped(t, &shape, t.dtype).map_err(|why| {
+                    OracleError::Unsupported(format!("`{recipe}` of {key}: the file's output {why}"))
+                })?;
+                Ok((output.clone(), t))
+            })
+            .collect()
         };
         let (official, truth) = (outputs("official")?, outputs("truth")?);
         Ok(Evaluated { tensors, official, truth })
