@@ -35,6 +35,11 @@ EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 EPERM, ENOSYS = 1, 38
 CLONE_THREAD = 0x00010000
+# CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET.
+NAMESPACES = 0x7E020000
+
+# What a compiler needs, whose driver starts the compiler proper, the assembler and the linker.
+STARTS_PROCESSES = {"fork", "vfork", "execve"}
 
 # System calls by number, (x86-64, aarch64); None where the machine has no such call.
 REFUSED = {
@@ -158,8 +163,9 @@ def landlock(readable, writable):
         os.close(ruleset)
 
 
-def program(machine, own):
-    """The filter, in classic BPF: a list of (code, jump if true, jump if false, constant)."""
+def program(machine, own, processes=False):
+    """The filter, in classic BPF: a list of (code, jump if true, jump if false, constant). With `processes` new
+    processes and programs are allowed."""
     column, audit = ARCHITECTURES[machine]
     load, equal, greater_equal, anded, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     # Where the number, the architecture and the low half of the first argument stand in what a filter sees.
@@ -173,18 +179,28 @@ def program(machine, own):
     if machine == "x86_64":
         # The x32 calls have numbers of their own.
         lines += [(greater_equal, 0, 1, 0x40000000), (answer, 0, 0, ERRNO | EPERM)]
-    for numbers in REFUSED.values():
-        if numbers[column] is not None:
+    for name, numbers in REFUSED.items():
+        if numbers[column] is not None and not (processes and name in STARTS_PROCESSES):
             lines += [(equal, 0, 1, numbers[column]), (answer, 0, 0, ERRNO | EPERM)]
     # The C library tries `clone3` first and falls back to `clone`, whose flags can be looked at.
     lines += [(equal, 0, 1, CLONE3[column]), (answer, 0, 0, ERRNO | ENOSYS)]
-    lines += [
-        (equal, 0, 4, CLONE[column]),
-        (load, 0, 0, first),
-        (anded, 0, 1, CLONE_THREAD),
-        (answer, 0, 0, ALLOW),
-        (answer, 0, 0, ERRNO | EPERM),
-    ]
+    if not processes:
+        lines += [
+            (equal, 0, 4, CLONE[column]),
+            (load, 0, 0, first),
+            (anded, 0, 1, CLONE_THREAD),
+            (answer, 0, 0, ALLOW),
+            (answer, 0, 0, ERRNO | EPERM),
+        ]
+    else:
+        # Namespaces are refused to a compiler as well.
+        lines += [
+            (equal, 0, 4, CLONE[column]),
+            (load, 0, 0, first),
+            (anded, 0, 1, NAMESPACES),
+            (answer, 0, 0, ERRNO | EPERM),
+            (answer, 0, 0, ALLOW),
+        ]
     # Only to itself: `kill(own, …)`, `tgkill(own, …)`, `prlimit(0 or own, …)`.
     for call, allowed in ((KILL, [own]), (TGKILL, [own]), (PRLIMIT, [0, own])):
         tests = [(load, 0, 0, first)]
@@ -197,11 +213,11 @@ def program(machine, own):
     return lines
 
 
-def seccomp():
+def seccomp(processes=False):
     machine = platform.machine()
     if machine not in ARCHITECTURES or sys.byteorder != "little":
         raise OSError(f"no system-call filter for {machine}")
-    lines = program(machine, os.getpid())
+    lines = program(machine, os.getpid(), processes)
     text = b"".join(struct.pack("=HBBI", *line) for line in lines)
     buffer = ctypes.create_string_buffer(text, len(text))
 
@@ -242,3 +258,23 @@ def confine(private, limits):
         except (OSError, ValueError, AttributeError) as e:
             missing.append(f"{name}: {e}")
     return held, missing
+
+
+def confine_compiler(readable, private, limits):
+    """Confines this process before it becomes a compiler: it reads below `readable`, writes below `private`, and may
+    start programs, which inherit all of this. The messages of the layers that do not hold."""
+    missing = []
+    if sys.platform != "linux":
+        return [f"landlock and seccomp: none on {sys.platform}"]
+    system = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives", "/dev/urandom"]
+    layers = [
+        ("limits", lambda: limit(limits)),
+        ("landlock", lambda: landlock([*system, *readable], [private, "/dev/null"])),
+        ("seccomp", lambda: seccomp(processes=True)),
+    ]
+    for name, layer in layers:
+        try:
+            layer()
+        except (OSError, ValueError, AttributeError) as e:
+            missing.append(f"{name}: {e}")
+    return missing

@@ -32,6 +32,7 @@ if TORCH_MISSING is None:
     import random
     import time
 
+    import compiled_host
     import torch
     import torch.utils.cpp_extension
     from confinement import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, confine, libc
@@ -114,6 +115,7 @@ class Child:
         self.module, self.model, self.held = None, None, None
         self.lent = {}
         self.stale = []
+        self.device = compiled_host.Device(self)
 
     def live(self):
         os.chdir(self.private)
@@ -349,6 +351,8 @@ class Child:
             }
         )
         reply = self.await_reply()
+        if reply["type"] == "compiled":
+            return compiled_host.load(self, self.device, reply)
         return Extension(str(name), reply["module"], reply["functions"], self)
 
     def call(self, module, function, args, kwargs):

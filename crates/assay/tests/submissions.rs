@@ -119,6 +119,69 @@ fn every_category_and_every_trick_is_told() {
     assert_eq!(again["verdicts"], document["verdicts"]);
 }
 
+/// Whether there is a C++ compiler, which is looked for as the command does it.
+fn has_compiler() -> bool {
+    let names = match std::env::var("CXX") {
+        Ok(name) if !name.is_empty() => vec![name],
+        _ => ["g++", "clang++", "c++"].map(String::from).to_vec(),
+    };
+    let found =
+        names.iter().any(|n| Command::new(n).arg("--version").output().is_ok_and(|o| o.status.success()));
+    if !found {
+        eprintln!("skipped: no C++ compiler");
+    }
+    found
+}
+
+#[test]
+fn host_parts_beyond_the_interpreter_are_compiled() {
+    let Some(python) = python().filter(|_| has_compiler()) else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = cases().join("compiled");
+    let mut list: BTreeMap<String, String> = BTreeMap::new();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let problem = cases().join(format!("problems/{}.py", header(&text, "problem").expect("a problem")));
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        list.insert(name, problem.display().to_string());
+    }
+    assert!(list.len() > 5);
+    let listed = scratch.path().join("list.json");
+    std::fs::write(&listed, serde_json::to_string(&list).unwrap()).unwrap();
+    let (folder, listed) = (folder.to_str().unwrap(), listed.to_str().unwrap());
+    let args = ["check", folder, "--list", listed, "--python", python.to_str().unwrap(), "--json"];
+    let mut wrong = Vec::new();
+    for r in json(&assay(&args))["results"].as_array().unwrap() {
+        let file = r["file"].as_str().unwrap();
+        let text = std::fs::read_to_string(file).unwrap();
+        let reason = r["reason"].as_str().unwrap_or_default();
+        let verdict = header(&text, "verdict").expect("a verdict");
+        let says = header(&text, "says").expect("what the reason says");
+        if r["verdict"] != verdict.as_str() || !reason.contains(&says) {
+            wrong.push(format!("{file}: {} where {verdict} was expected: {reason}", r["verdict"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn without_a_compiler_what_is_beyond_the_interpreter_says_so() {
+    let Some(python) = python() else { return };
+    let (file, problem) =
+        (cases().join("compiled/classes_and_stored_functions.py"), cases().join("problems/relu.py"));
+    let arguments = one(&file, problem.to_str().unwrap(), &python);
+    let out = Command::new(env!("CARGO_BIN_EXE_assay"))
+        .args([&arguments[..], &["--json"]].concat())
+        .env("CXX", "/nowhere/g++")
+        .output()
+        .unwrap();
+    let document = json(&out);
+    assert_eq!(document["verdict"], "unsupported");
+    let reason = document["reason"].as_str().unwrap();
+    assert!(reason.starts_with("line ") && reason.contains("no C++ compiler"), "{reason}");
+}
+
 #[test]
 fn a_cuda_file_that_binds_forward_takes_the_place_of_the_problems_function() {
     let Some(python) = python() else { return };

@@ -6,6 +6,7 @@
 //! syntax tree; device code goes to NVRTC and runs on the CPU device over the tensors' own bytes; operations of
 //! PyTorch that are more than metadata are asked of a [`Library`].
 
+pub mod compiled;
 mod convert;
 mod device;
 mod error;

@@ -30,7 +30,7 @@ pub struct Module {
 }
 
 /// Options for NVRTC out of the flags for `nvcc`: dialect, fast math, contraction, macros. Others change nothing here.
-fn options(flags: &[String]) -> assay_nvrtc::Options {
+pub(crate) fn options(flags: &[String]) -> assay_nvrtc::Options {
     let mut o = assay_nvrtc::Options::default();
     let mut it = flags.iter().map(String::as_str).peekable();
     while let Some(flag) = it.next() {

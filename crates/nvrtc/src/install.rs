@@ -84,7 +84,11 @@ fn non_empty(variable: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(variable).filter(|v| !v.is_empty())
 }
 
-fn cache_dir() -> Result<PathBuf, NvrtcError> {
+/// The folder that outlives a run: `ASSAY_CACHE`, else `assay` in the user's cache folder. It need not exist.
+///
+/// # Errors
+/// `NoCache` where no variable names one, `Io` for one that cannot be resolved.
+pub fn cache_dir() -> Result<PathBuf, NvrtcError> {
     if let Some(dir) = non_empty("ASSAY_CACHE") {
         return std::path::absolute(PathBuf::from(dir)).map_err(NvrtcError::io("resolve", "ASSAY_CACHE"));
     }

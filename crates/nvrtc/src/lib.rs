@@ -34,6 +34,6 @@ mod worker;
 
 pub use compiler::{CompileError, CompileErrorKind, Compiler, Image, LogLine, Options, Unit, batches};
 pub use error::NvrtcError;
-pub use install::{Install, VERSION};
+pub use install::{Install, VERSION, cache_dir};
 pub use pool::{Limits, WorkerCommand};
 pub use worker::worker_main;

@@ -125,6 +125,9 @@ pub fn failure(reply: Reply, seen: Seen) -> Look {
             format!("the submission's process broke the protocol: {what}"),
             seen,
         ),
+        Reply::Gone(Gone::Hoards(what)) => {
+            Look::ended(EvaluationEnd::Fault, format!("its process was ended: {what}"), seen)
+        }
         Reply::Gone(Gone::Closed | Gone::Interrupted) => {
             Look::ended(EvaluationEnd::Fault, "the submission's process ended", seen)
         }
@@ -201,11 +204,9 @@ pub fn pass(session: &mut Session<'_>, case: &Case, ask: &Ask) -> Result<Pass, B
         Reply::Answer(answer) if answer.get("type").and_then(Json::as_str) == Some("output") => answer,
         other => return Err(Box::new(failure(other, seen))),
     };
-    let read = wire::storages(session.child.exchange.bytes(), &answer)
-        .and_then(|s| wire::value(answer.get("value").unwrap_or(&Json::Null), &s));
-    let value = match read {
+    let value = match session.output(&answer) {
         Ok(value) => value,
-        Err(e) => return Err(Box::new(failure(Reply::Gone(Gone::Broken(e.to_string())), seen))),
+        Err(e) => return Err(Box::new(failure(Reply::Gone(Gone::Broken(e)), seen))),
     };
     let list = |key: &str| answer.get(key).and_then(Json::as_array).into_iter().flatten();
     let mut tensors: Vec<Tensor> = wire::tensors(&value).into_iter().map(wire::dense).collect();

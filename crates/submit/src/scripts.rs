@@ -1,4 +1,4 @@
-//! The two workers, which are Python, and the commands that start them.
+//! The workers, which are Python, and the commands that start them.
 
 use std::io;
 use std::path::Path;
@@ -20,8 +20,12 @@ pub(crate) const SUBMISSION: Script = &[
     python!("submission_tensors.py"),
     python!("confinement.py"),
     python!("cuda_on_cpu.py"),
+    python!("compiled_host.py"),
     python!("submission_worker.py"),
 ];
+
+/// What becomes a C++ compiler.
+pub(crate) const COMPILER: Script = &[python!("confinement.py"), python!("host_compiler.py")];
 
 /// Problem files.
 pub(crate) const REFERENCE: Script = &[

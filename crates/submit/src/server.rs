@@ -34,11 +34,24 @@ pub struct Limits {
     pub processes: u64,
     /// Bytes of tensors that one message may carry.
     pub exchange: u64,
+    /// Files and folders in its private folder, and their bytes together.
+    pub private_files: u64,
+    /// See above.
+    pub private_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { memory: 6 << 30, cpu: 120, file: 64 << 20, files: 256, processes: 4096, exchange: 1 << 30 }
+        Limits {
+            memory: 6 << 30,
+            cpu: 120,
+            file: 64 << 20,
+            files: 256,
+            processes: 4096,
+            exchange: 1 << 30,
+            private_files: 4096,
+            private_bytes: 256 << 20,
+        }
     }
 }
 
@@ -128,8 +141,17 @@ impl Server {
         let stream = self.accept(&listener)?;
         let _ = std::fs::remove_file(&socket);
         let reader = BufReader::new(stream.try_clone().map_err(|e| SubmitError::io("a socket", e))?);
-        let mut child =
-            Child { pid, stream, reader, line: Vec::new(), exchange, private, interrupted: self.interrupted };
+        let mut child = Child {
+            pid,
+            stream,
+            reader,
+            line: Vec::new(),
+            exchange,
+            private,
+            interrupted: self.interrupted,
+            most: (limits.private_files, limits.private_bytes),
+            looked: Instant::now(),
+        };
         let born = child
             .receive(Instant::now() + Duration::from_secs(60))
             .map_err(|gone| SubmitError::Worker(format!("a worker did not begin: {gone:?}")))?;
@@ -210,6 +232,8 @@ pub enum Gone {
     TimedOut,
     /// What it says is not of the protocol.
     Broken(String),
+    /// It filled its private folder.
+    Hoards(String),
     /// The user stopped us.
     Interrupted,
 }
@@ -224,6 +248,40 @@ pub struct Child {
     pub exchange: Exchange,
     private: tempfile::TempDir,
     interrupted: &'static AtomicBool,
+    /// Files, and bytes, of its private folder.
+    most: (u64, u64),
+    /// When that folder was last looked at.
+    looked: Instant,
+}
+
+/// Between two looks at a private folder.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What is too much in a folder, if anything is: `(files, bytes)` are the most that it may hold. Links are not followed,
+/// and no more is looked at than that many files.
+fn hoard(folder: &Path, (files, bytes): (u64, u64)) -> Option<String> {
+    let (mut count, mut size) = (0u64, 0u64);
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        // A folder that is gone again, or nested deeper than a path is long.
+        let Ok(entries) = std::fs::read_dir(&next) else { continue };
+        for entry in entries.flatten() {
+            count += 1;
+            if count > files {
+                return Some(format!("more than {files} files in its private folder"));
+            }
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.is_dir() {
+                folders.push(entry.path());
+            } else {
+                size = size.saturating_add(meta.len());
+            }
+            if size > bytes {
+                return Some(format!("more than {} MiB in its private folder", bytes >> 20));
+            }
+        }
+    }
+    None
 }
 
 impl Child {
@@ -258,6 +316,12 @@ impl Child {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(Gone::Interrupted);
             }
+            if self.looked.elapsed() >= LOOK {
+                self.looked = Instant::now();
+                if let Some(what) = hoard(self.private.path(), self.most) {
+                    return Err(Gone::Hoards(what));
+                }
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(Gone::TimedOut);
@@ -284,5 +348,22 @@ impl Child {
                 Err(_) => return Err(Gone::Closed),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_with_too_much_in_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.join("x"), [0u8; 3 << 10]).unwrap();
+        std::os::unix::fs::symlink("/", folder.path().join("link")).unwrap();
+        assert_eq!(hoard(folder.path(), (4, 4 << 20)), None);
+        assert!(hoard(folder.path(), (3, 4 << 20)).unwrap().contains("more than 3 files"));
+        assert!(hoard(folder.path(), (100, 2 << 10)).unwrap().contains("MiB"));
     }
 }

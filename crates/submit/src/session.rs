@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 use assay_extension::{ExtensionError, Library, Sources, Storage, Value};
 use serde_json::{Value as Json, json};
 
-use crate::host::{Built, Device, Host, Seen};
+use crate::host::{Built, Device, Host, Made, Native, Seen};
+use crate::native;
 use crate::server::{Child, Gone};
+use crate::toolchain::lend;
 use crate::wire::{self, Packer, WireError};
 
 /// Extensions that one submission may build.
 const MOST_MODULES: usize = 64;
 /// Messages of one forward pass; each costs us as much as the submission.
-const MOST_MESSAGES: u64 = 100_000;
+pub(crate) const MOST_MESSAGES: u64 = 100_000;
 
 /// What a request came to.
 #[derive(Debug)]
@@ -34,11 +36,23 @@ pub enum Reply {
     Gone(Gone),
 }
 
+/// A module, and what it was made of, so that it may be made otherwise.
+enum Module {
+    Interpreted(Box<dyn Built>, Box<Sources>),
+    Native(Box<Native>),
+}
+
 /// One submission's process, its modules and what it does.
 pub struct Session<'h> {
     pub(crate) child: Child,
     host: &'h dyn Host,
-    modules: Vec<Box<dyn Built>>,
+    modules: Vec<Module>,
+    /// The compiler of host parts that were compiled.
+    pub(crate) compiled_by: Option<String>,
+    /// Time that building took, which is not the submission's.
+    pub(crate) building: Duration,
+    /// Is all to be asked again, since an extension will be built otherwise now?
+    pub(crate) again: bool,
     /// Extensions that it asked for.
     pub(crate) builds: u64,
     /// CUDA sources in them?
@@ -112,7 +126,17 @@ impl Library for Operations<'_> {
 impl<'h> Session<'h> {
     /// The session of a child that was just born.
     pub fn new(child: Child, host: &'h dyn Host) -> Session<'h> {
-        Session { child, host, modules: Vec::new(), builds: 0, has_cuda: false, gone: None }
+        Session {
+            child,
+            host,
+            modules: Vec::new(),
+            compiled_by: None,
+            building: Duration::ZERO,
+            again: false,
+            builds: 0,
+            has_cuda: false,
+            gone: None,
+        }
     }
 
     /// The child, to end it.
@@ -123,6 +147,21 @@ impl<'h> Session<'h> {
     /// Why there is no process any more, where there is none.
     pub fn gone(&self) -> Option<&Gone> {
         self.gone.as_ref()
+    }
+
+    /// The value of an answer to `forward`.
+    ///
+    /// # Errors
+    /// What is wrong with it: the process is hostile.
+    pub fn output(&mut self, answer: &Json) -> Result<Value, String> {
+        wire::storages(self.child.exchange.bytes(), answer)
+            .and_then(|s| wire::value(answer.get("value").unwrap_or(&Json::Null), &s))
+            .map_err(|e| e.to_string())
+    }
+
+    /// The compiler of the host parts that were compiled, where one was.
+    pub fn compiled_by(&self) -> Option<&str> {
+        self.compiled_by.as_deref()
     }
 
     /// One request; `values` go to its `inputs` or `init`, and `stale` where there is something.
@@ -166,7 +205,7 @@ impl<'h> Session<'h> {
         &mut self,
         request: &Json,
         device: &Device,
-        deadline: Instant,
+        mut deadline: Instant,
         seen: &mut Seen,
     ) -> Result<Reply, Gone> {
         self.child.send(request)?;
@@ -175,11 +214,23 @@ impl<'h> Session<'h> {
             let text = |k: &str| message.get(k).and_then(Json::as_str).unwrap_or_default().to_owned();
             match message.get("type").and_then(Json::as_str).unwrap_or_default() {
                 "build" => {
+                    let began = Instant::now();
                     let reply = self.build(&message, seen);
+                    deadline += began.elapsed();
+                    self.building += began.elapsed();
                     self.child.send(&reply)?;
                 }
+                "began" => {
+                    let index =
+                        message.get("module").and_then(Json::as_u64).and_then(|i| usize::try_from(i).ok());
+                    let Some(Module::Native(module)) = index.and_then(|i| self.modules.get_mut(i)) else {
+                        return Err(Gone::Broken("a call of no module".into()));
+                    };
+                    native::call(&mut self.child, module, device, deadline, seen)?;
+                }
                 "call" => {
-                    let reply = self.call(&message, device, deadline, seen)?;
+                    let (reply, spent) = self.call(&message, device, deadline, seen)?;
+                    deadline += spent;
                     self.child.send(&reply)?;
                 }
                 "raised" => {
@@ -217,11 +268,25 @@ impl<'h> Session<'h> {
             return json!({"type": "over"});
         }
         match self.host.build(&sources) {
-            Ok(module) => {
+            Ok(Made::Interpreted(module)) => {
                 let functions = module.functions();
-                self.modules.push(module);
+                self.modules.push(Module::Interpreted(module, Box::new(sources)));
                 json!({"type": "built", "module": self.modules.len() - 1, "functions": functions})
             }
+            Ok(Made::Native(module)) => match lend(&module.library, self.child.private()) {
+                Ok(path) => {
+                    let reply = json!({
+                        "type": "compiled", "module": self.modules.len(), "path": path, "kernels": module.kernels,
+                    });
+                    self.compiled_by = Some(module.compiler.clone());
+                    self.modules.push(Module::Native(module));
+                    reply
+                }
+                Err(e) => {
+                    let message = format!("its private folder takes no library: {e}");
+                    over(ExtensionError::Exhausted { message, line: None }, seen)
+                }
+            },
             Err(e) => over(e, seen),
         }
     }
@@ -233,7 +298,7 @@ impl<'h> Session<'h> {
         device: &Device,
         deadline: Instant,
         seen: &mut Seen,
-    ) -> Result<Json, Gone> {
+    ) -> Result<(Json, Duration), Gone> {
         let broken = |e: WireError| Gone::Broken(e.to_string());
         let storages = wire::storages(self.child.exchange.bytes(), message).map_err(broken)?;
         let args = message
@@ -254,9 +319,9 @@ impl<'h> Session<'h> {
             .map_err(broken)?;
         let function = message.get("function").and_then(Json::as_str).unwrap_or_default();
         let module = message.get("module").and_then(Json::as_u64).and_then(|i| usize::try_from(i).ok());
-        let module = module
-            .and_then(|i| self.modules.get_mut(i))
-            .ok_or_else(|| Gone::Broken("a call of no module".into()))?;
+        let Some(Module::Interpreted(module, sources)) = module.and_then(|i| self.modules.get_mut(i)) else {
+            return Err(Gone::Broken("a call of no module".into()));
+        };
         let before: Vec<u64> = storages.iter().map(Storage::version).collect();
         seen.calls += 1;
         let mut operations = Operations { child: &mut self.child, deadline, names: Vec::new(), gone: None };
@@ -268,7 +333,19 @@ impl<'h> Session<'h> {
         }
         let value = match result {
             Ok(value) => value,
-            Err(e) => return Ok(over(e, seen)),
+            Err(e @ ExtensionError::Unsupported { .. }) => {
+                let began = Instant::now();
+                let e = match self.host.turn(sources, e.clone()) {
+                    Ok(()) => {
+                        self.again = true;
+                        e
+                    }
+                    Err(e) => e,
+                };
+                self.building += began.elapsed();
+                return Ok((over(e, seen), began.elapsed()));
+            }
+            Err(e) => return Ok((over(e, seen), Duration::ZERO)),
         };
         let mut packer = Packer::new(self.child.exchange.bytes());
         packer.know(&storages);
@@ -282,14 +359,15 @@ impl<'h> Session<'h> {
             }
             Ok(json!({"type": "returned", "value": value, "changed": changed, "storages": packer.places()}))
         });
-        Ok(packed.unwrap_or_else(|e: WireError| {
+        let reply = packed.unwrap_or_else(|e: WireError| {
             over(ExtensionError::Exhausted { message: e.to_string(), line: None }, seen)
-        }))
+        });
+        Ok((reply, Duration::ZERO))
     }
 }
 
 /// What the submission hears of an error: an exception where a process would have one, else nothing more.
-fn over(e: ExtensionError, seen: &mut Seen) -> Json {
+pub(crate) fn over(e: ExtensionError, seen: &mut Seen) -> Json {
     match e {
         ExtensionError::Raised { message, .. } => {
             let kind = if message.contains("incompatible function arguments") {

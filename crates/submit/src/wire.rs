@@ -62,16 +62,21 @@ impl<'m> Packer<'m> {
     /// # Errors
     /// `Full`.
     pub fn bytes(&mut self, storage: &Storage) -> Result<(usize, usize), WireError> {
-        storage.read(|bytes| {
-            let from = self.at.next_multiple_of(ALIGNMENT);
-            let to = from.saturating_add(bytes.len());
-            let has = self.map.len();
-            let place =
-                self.map.get_mut(from..to).ok_or(WireError::Full { need: to as u64, has: has as u64 })?;
-            place.copy_from_slice(bytes);
-            self.at = to;
-            Ok((from, bytes.len()))
-        })
+        storage.read(|bytes| self.raw(bytes))
+    }
+
+    /// As [`Packer::bytes`].
+    ///
+    /// # Errors
+    /// `Full`.
+    pub fn raw(&mut self, bytes: &[u8]) -> Result<(usize, usize), WireError> {
+        let from = self.at.next_multiple_of(ALIGNMENT);
+        let to = from.saturating_add(bytes.len());
+        let has = self.map.len();
+        let place = self.map.get_mut(from..to).ok_or(WireError::Full { need: to as u64, has: has as u64 })?;
+        place.copy_from_slice(bytes);
+        self.at = to;
+        Ok((from, bytes.len()))
     }
 
     fn tensor(&mut self, t: &Tensor, first: usize) -> Result<Json, WireError> {
@@ -127,6 +132,14 @@ impl<'m> Packer<'m> {
 /// # Errors
 /// `Broken` for a list that is none, or a place outside the exchange.
 pub fn storages(map: &[u8], message: &Json) -> Result<Vec<Storage>, WireError> {
+    Ok(memory(map, message)?.into_iter().map(Storage::new).collect())
+}
+
+/// As [`storages`], the bytes alone.
+///
+/// # Errors
+/// As there.
+pub fn memory(map: &[u8], message: &Json) -> Result<Vec<Vec<u8>>, WireError> {
     let Some(listed) = message.get("storages") else { return Ok(Vec::new()) };
     let listed = listed.as_array().ok_or_else(|| broken("`storages` is no list"))?;
     if listed.len() > MOST_STORAGES {
@@ -140,7 +153,7 @@ pub fn storages(map: &[u8], message: &Json) -> Result<Vec<Storage>, WireError> {
             let (at, len) = place_of(place)?;
             total = total.saturating_add(len);
             let bytes = at.checked_add(len).and_then(|end| map.get(at..end)).filter(|_| total <= map.len());
-            Ok(Storage::new(bytes.ok_or_else(|| broken("a storage outside the exchange"))?.to_vec()))
+            Ok(bytes.ok_or_else(|| broken("a storage outside the exchange"))?.to_vec())
         })
         .collect()
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use assay_campaign::check::GoalScope;
 use assay_extension::{ExtensionError, Sources};
-use assay_submit::{Built, Host, Limits, Prepared, Reference, Server, Settings, Slot, Submission, judge};
+use assay_submit::{Host, Limits, Made, Prepared, Reference, Server, Settings, Slot, Submission, judge};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -16,7 +16,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 struct Nothing;
 
 impl Host for Nothing {
-    fn build(&self, _: &Sources) -> Result<Box<dyn Built>, ExtensionError> {
+    fn build(&self, _: &Sources) -> Result<Made, ExtensionError> {
         Err(ExtensionError::Unsupported { construct: "an extension".into(), line: None })
     }
 }

@@ -13,7 +13,7 @@ use assay_campaign::check::{Check, Verdict};
 use assay_measure::Protocol;
 use assay_report::text;
 use assay_submit::{
-    Batch, Interpreted, Item, Limits, ProblemSource, Question, Settings, SubmitError, problem_file,
+    Batch, CpuHost, Item, Limits, ProblemSource, Question, Settings, SubmitError, Way, problem_file,
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -291,16 +291,33 @@ fn again(common: &Common, args: &CheckArgs, path: &Path, problem: &str) -> Strin
     words
 }
 
+/// The interpreter that has PyTorch.
+fn python_of(args: &CheckArgs) -> PathBuf {
+    args.python.clone().unwrap_or_else(|| "python3".into())
+}
+
+/// Where extensions are built. `ASSAY_HOST` says how their host part runs: `interpreted`, `compiled`, or `auto`, which
+/// compiles what the interpreter does not understand.
+fn host(args: &CheckArgs, compiler: assay_nvrtc::Compiler) -> Result<CpuHost, Failure> {
+    let way = match std::env::var("ASSAY_HOST") {
+        Ok(text) if !text.is_empty() => {
+            text.parse().map_err(|e| Failure::bad_input(format!("ASSAY_HOST: {e}")))?
+        }
+        _ => Way::Auto,
+    };
+    Ok(CpuHost::new(Arc::new(compiler), python_of(args), way))
+}
+
 fn batch<'h>(
     common: &Common,
     args: &CheckArgs,
-    host: &'h Interpreted,
+    host: &'h CpuHost,
     problems: BTreeMap<String, ProblemSource>,
 ) -> Result<Batch<'h>, Failure> {
     // A second handler in one process cannot happen: this is the only command that runs.
     let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
     Ok(Batch {
-        python: args.python.clone().unwrap_or_else(|| "python3".into()),
+        python: python_of(args),
         settings: settings(common, args)?,
         host,
         jobs: tools::jobs(common),
@@ -330,7 +347,7 @@ pub fn one(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
     let key = problems.key(&name)?;
     let model = model(&args.path, &source);
     let bar = Bar::new(common.quiet || common.json);
-    let host = Interpreted::new(Arc::new(tools::compiler(&bar, 1)?));
+    let host = host(args, tools::compiler(&bar, 1)?)?;
     bar.message(&format!("{key}: starting PyTorch"));
     let item = Item {
         source: model,
@@ -431,7 +448,7 @@ pub fn folder(common: &Common, args: &CheckArgs) -> Result<Exit, Failure> {
         found.push(Found { path, digest, problem: key });
     }
     let bar = Bar::new(common.quiet || common.json);
-    let host = Interpreted::new(Arc::new(tools::compiler(&bar, tools::jobs(common))?));
+    let host = host(args, tools::compiler(&bar, tools::jobs(common))?)?;
     found.sort_by(|a, b| {
         (number(&a.problem), &a.digest, &a.path).cmp(&(number(&b.problem), &b.digest, &b.path))
     });

@@ -177,6 +177,25 @@ pub fn judge(
     submission: &Submission<'_>,
 ) -> Result<Check, SubmitError> {
     let began = Instant::now();
+    loop {
+        // Host code that met what the interpreter does not have is compiled from now on: all is asked again, of a new
+        // process, so that nothing of what was half done is left. Each extension turns at most once.
+        if let Some(mut check) = judge_once(slot, host, problem, settings, submission)? {
+            check.seconds = began.elapsed().as_secs_f64();
+            return Ok(check);
+        }
+    }
+}
+
+/// As [`judge`]; none where it is to be asked again.
+fn judge_once(
+    slot: &mut Slot,
+    host: &dyn Host,
+    problem: &Prepared,
+    settings: &Settings,
+    submission: &Submission<'_>,
+) -> Result<Option<Check>, SubmitError> {
+    let began = Instant::now();
     let Some(extents) = problem.extents(&mut slot.reference, 0)? else {
         return Err(SubmitError::Input(format!("the problem `{}` has no extents", problem.path.display())));
     };
@@ -208,6 +227,7 @@ pub fn judge(
     let early = run.everything();
     let session = run.session;
     let gone = session.gone().cloned();
+    let (again, compiled_by) = (session.again, session.compiled_by.clone());
     let parts = Parts {
         extents: run.extents,
         rounding: run.rounding,
@@ -226,10 +246,15 @@ pub fn judge(
         return Err(SubmitError::Interrupted);
     }
     let early = early?;
+    if again {
+        return Ok(None);
+    }
     let ended = gone.as_ref().map(|g| (g, &ending));
     let mut check = parts.verdict(problem, settings, submission, early, ended);
-    check.seconds = began.elapsed().as_secs_f64();
-    Ok(check.rewarded(settings.scope))
+    if let Some(compiler) = compiled_by {
+        check.reason.push_str(&format!("; its host part was compiled by {compiler}"));
+    }
+    Ok(Some(check.rewarded(settings.scope)))
 }
 
 /// The answer of a submission that never came to a forward pass.
@@ -283,7 +308,7 @@ impl Run<'_, '_> {
     }
 
     fn ask(&self) -> Ask {
-        let left = Duration::from_secs(self.settings.seconds).saturating_sub(self.began.elapsed());
+        let left = Duration::from_secs(self.settings.seconds).saturating_sub(self.elapsed());
         Ask {
             device: self.device(),
             held: false,
@@ -293,15 +318,21 @@ impl Run<'_, '_> {
         }
     }
 
+    /// Time that counts as the submission's: building its extensions is not.
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed().saturating_sub(self.session.building)
+    }
+
     fn over(&self) -> bool {
         self.session.gone().is_some()
-            || self.began.elapsed() >= Duration::from_secs(self.settings.seconds)
+            || self.session.again
+            || self.elapsed() >= Duration::from_secs(self.settings.seconds)
             || self.refused > 0
     }
 
     /// Is more than a share of the time gone?
     fn beyond(&self, share: f64) -> bool {
-        self.began.elapsed().as_secs_f64() > self.settings.seconds as f64 * share
+        self.elapsed().as_secs_f64() > self.settings.seconds as f64 * share
     }
 
     /// Are the desk extents the official ones?

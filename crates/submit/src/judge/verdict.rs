@@ -305,7 +305,7 @@ fn process_verdict(gone: &Gone, ending: &Ending) -> Verdict {
         Gone::TimedOut => Verdict::Exhausted,
         // Processor time.
         Gone::Closed if ending.status == -24 => Verdict::Exhausted,
-        Gone::Closed | Gone::Broken(_) | Gone::Interrupted => Verdict::Crashed,
+        Gone::Closed | Gone::Broken(_) | Gone::Hoards(_) | Gone::Interrupted => Verdict::Crashed,
     }
 }
 
@@ -313,6 +313,7 @@ fn process(gone: &Gone, ending: &Ending) -> String {
     let how = match gone {
         Gone::TimedOut => "it did not answer within its time limit".to_owned(),
         Gone::Broken(what) => format!("its process broke the protocol: {what}"),
+        Gone::Hoards(what) => format!("its process was ended: {what}"),
         Gone::Closed | Gone::Interrupted => match ending.status {
             -24 => "it used up its processor time".into(),
             s if s < 0 => format!("its process was ended by signal {}", -s),
