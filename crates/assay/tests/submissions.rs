@@ -179,7 +179,7 @@ fn without_a_compiler_what_is_beyond_the_interpreter_says_so() {
     let document = json(&out);
     assert_eq!(document["verdict"], "unsupported");
     let reason = document["reason"].as_str().unwrap();
-    assert!(reason.starts_with("line ") && reason.contains("no C++ compiler"), "{reason}");
+    assert!(reason.contains("line 35") && reason.contains("no C++ compiler"), "{reason}");
 }
 
 #[test]

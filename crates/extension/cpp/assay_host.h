@@ -52,6 +52,19 @@
 #include <utility>
 #include <vector>
 
+// PyTorch has these for nvcc alone.
+namespace at {
+template <typename T>
+struct RestrictPtrTraits {
+  using PtrType = T* __restrict__;
+};
+}  // namespace at
+
+// `AT_DISPATCH_…(x.type(), …)`, which older versions of PyTorch took.
+namespace detail {
+inline at::ScalarType scalar_type(const at::DeprecatedTypeProperties& type) { return type.scalarType(); }
+}  // namespace detail
+
 #define __global__
 #define __device__
 #define __host__

@@ -80,6 +80,35 @@ struct alignas(2) BFloat16 {
   __host__ __device__ operator float() const { return __bfloat162float(__ushort_as_bfloat16(x)); }
   __device__ operator __nv_bfloat16() const { return __ushort_as_bfloat16(x); }
 };
+#define ASSAY_COMPARE(A, B, C) \\
+  __device__ inline bool operator<(A a, B b) { return C(a) < C(b); } \\
+  __device__ inline bool operator>(A a, B b) { return C(a) > C(b); } \\
+  __device__ inline bool operator<=(A a, B b) { return C(a) <= C(b); } \\
+  __device__ inline bool operator>=(A a, B b) { return C(a) >= C(b); } \\
+  __device__ inline bool operator==(A a, B b) { return C(a) == C(b); } \\
+  __device__ inline bool operator!=(A a, B b) { return C(a) != C(b); }
+#define ASSAY_WITH(T, U, C, R) \\
+  __device__ inline R operator+(T a, U b) { return R(C(float(a)) + C(b)); } \\
+  __device__ inline R operator-(T a, U b) { return R(C(float(a)) - C(b)); } \\
+  __device__ inline R operator*(T a, U b) { return R(C(float(a)) * C(b)); } \\
+  __device__ inline R operator/(T a, U b) { return R(C(float(a)) / C(b)); } \\
+  __device__ inline R operator+(U a, T b) { return R(C(a) + C(float(b))); } \\
+  __device__ inline R operator-(U a, T b) { return R(C(a) - C(float(b))); } \\
+  __device__ inline R operator*(U a, T b) { return R(C(a) * C(float(b))); } \\
+  __device__ inline R operator/(U a, T b) { return R(C(a) / C(float(b))); } \\
+  ASSAY_COMPARE(T, U, C) \\
+  ASSAY_COMPARE(U, T, C)
+#define ASSAY_INTEGER(T, U) \\
+  __device__ inline T operator+(T a, U b) { return a + T(float(b)); } \\
+  __device__ inline T operator-(T a, U b) { return a - T(float(b)); } \\
+  __device__ inline T operator*(T a, U b) { return a * T(float(b)); } \\
+  __device__ inline T operator/(T a, U b) { return a / T(float(b)); } \\
+  __device__ inline T operator+(U a, T b) { return T(float(a)) + b; } \\
+  __device__ inline T operator-(U a, T b) { return T(float(a)) - b; } \\
+  __device__ inline T operator*(U a, T b) { return T(float(a)) * b; } \\
+  __device__ inline T operator/(U a, T b) { return T(float(a)) / b; } \\
+  ASSAY_COMPARE(T, U, float) \\
+  ASSAY_COMPARE(U, T, float)
 #define ASSAY_OPERATORS(T) \\
   __device__ inline T operator+(T a, T b) { return T(float(a) + float(b)); } \\
   __device__ inline T operator-(T a, T b) { return T(float(a) - float(b)); } \\
@@ -90,29 +119,25 @@ struct alignas(2) BFloat16 {
   __device__ inline T& operator-=(T& a, T b) { return a = a - b; } \\
   __device__ inline T& operator*=(T& a, T b) { return a = a * b; } \\
   __device__ inline T& operator/=(T& a, T b) { return a = a / b; } \\
-  __device__ inline float operator+(T a, float b) { return float(a) + b; } \\
-  __device__ inline float operator+(float a, T b) { return a + float(b); } \\
-  __device__ inline float operator-(T a, float b) { return float(a) - b; } \\
-  __device__ inline float operator-(float a, T b) { return a - float(b); } \\
-  __device__ inline float operator*(T a, float b) { return float(a) * b; } \\
-  __device__ inline float operator*(float a, T b) { return a * float(b); } \\
-  __device__ inline float operator/(T a, float b) { return float(a) / b; } \\
-  __device__ inline float operator/(float a, T b) { return a / float(b); } \\
   __device__ inline float& operator+=(float& a, const T& b) { return a += float(b); } \\
   __device__ inline float& operator-=(float& a, const T& b) { return a -= float(b); } \\
   __device__ inline float& operator*=(float& a, const T& b) { return a *= float(b); } \\
   __device__ inline float& operator/=(float& a, const T& b) { return a /= float(b); } \\
-  __device__ inline T operator+(T a, int b) { return T(float(a) + float(b)); } \\
-  __device__ inline T operator-(T a, int b) { return T(float(a) - float(b)); } \\
-  __device__ inline T operator*(T a, int b) { return T(float(a) * float(b)); } \\
-  __device__ inline T operator/(T a, int b) { return T(float(a) / float(b)); } \\
-  __device__ inline T operator+(int a, T b) { return T(float(a) + float(b)); } \\
-  __device__ inline T operator-(int a, T b) { return T(float(a) - float(b)); } \\
-  __device__ inline T operator*(int a, T b) { return T(float(a) * float(b)); } \\
-  __device__ inline T operator/(int a, T b) { return T(float(a) / float(b)); }
+  ASSAY_COMPARE(T, T, float) \\
+  ASSAY_WITH(T, float, float, float) \\
+  ASSAY_WITH(T, double, double, double) \\
+  ASSAY_INTEGER(T, int) \\
+  ASSAY_INTEGER(T, unsigned) \\
+  ASSAY_INTEGER(T, long) \\
+  ASSAY_INTEGER(T, unsigned long) \\
+  ASSAY_INTEGER(T, long long) \\
+  ASSAY_INTEGER(T, unsigned long long)
 ASSAY_OPERATORS(Half)
 ASSAY_OPERATORS(BFloat16)
 #undef ASSAY_OPERATORS
+#undef ASSAY_INTEGER
+#undef ASSAY_WITH
+#undef ASSAY_COMPARE
 }
 namespace at { using c10::Half; using c10::BFloat16; }
 namespace torch { using c10::Half; using c10::BFloat16; }

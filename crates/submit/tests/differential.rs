@@ -127,6 +127,7 @@ fn outcomes(
         seed: 0,
         instructions: 10_000_000,
         skip: false,
+        sample: None,
         stale: Vec::new(),
     };
     let mut run = || {
