@@ -60,7 +60,7 @@ class Watch(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls):
-        # Else PyTorch imports its own compiler on the first operation, which takes seconds and minds a device presented.
+        # Else PyTorch imports its own compiler on the first operation: seconds, and it minds a device presented.
         return False
 
     def __torch_dispatch__(self, func, _types, args=(), kwargs=None):

@@ -23,6 +23,9 @@ struct Case {
     cpp: String,
     #[serde(default)]
     functions: Vec<String>,
+    #[serde(default)]
+    #[expect(dead_code, reason = "why `crates/submit/tests/differential.rs` does not compile it")]
+    interpreted_only: Option<String>,
     build: Option<Ending>,
     #[serde(default)]
     call: Vec<Call>,

@@ -162,7 +162,9 @@ fn outcomes(
             let unwritten = seen.findings.iter().any(|f| f.kind.name() == "unwritten_output");
             // What nobody wrote has other noise.
             let output = if unwritten { String::new() } else { text(&session.output(&answer)?) };
-            out.push(Outcome { output, launches: seen.launches, findings });
+            // Template arguments are written with spaces by a compiler, as the author wrote them otherwise.
+            let launches = seen.launches.into_iter().map(|(name, n)| (name.replace(' ', ""), n)).collect();
+            out.push(Outcome { output, launches, findings });
         }
         Ok(out)
     };
@@ -215,6 +217,10 @@ fn both_ways_agree() {
             .filter(|c| !c.contains_key("error") && !host_memory(c))
             .collect();
         if case.contains_key("build") || calls.is_empty() {
+            continue;
+        }
+        if let Some(why) = case.get("interpreted_only").and_then(Toml::as_str) {
+            eprintln!("{name}: interpreted only: {why}");
             continue;
         }
         agreed += 1;
