@@ -5,9 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assay_judge::EvaluationEnd;
-use assay_measure::{
-    CheckVerdict, Environment, KillMatrix, Protocol, Summary, SummaryInput, Timing, summarise,
-};
+use assay_measure::{CheckVerdict, KillMatrix, Protocol, Summary};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
@@ -17,8 +15,8 @@ use crate::store::{CheckKey, EvaluationKey, EvaluationRow, MutantRow, PROTOCOLS,
 
 /// An open run. Everything is read as it stood when it was opened.
 pub struct RunReader {
-    /// `summary.json`.
-    pub summary: Summary,
+    /// `summary.json`, of a finished run.
+    summary: Option<Summary>,
     /// What the run was made of and by; null where it states nothing.
     pub manifest: Value,
     connection: Connection,
@@ -31,33 +29,20 @@ impl RunReader {
     /// # Errors
     /// `BadRun` where the folder holds no run, one of another version, or one that was not finished.
     pub fn open(folder: &Path) -> Result<RunReader, CampaignError> {
-        RunReader::with(folder, || summary(folder))
+        RunReader::with(folder, || summary(folder).map(Some))
     }
 
-    /// Opens a run for reading whether it is finished or not; the summary is empty where it is not.
+    /// Opens a run for reading whether it is finished or not, without its summary.
     ///
     /// # Errors
     /// `BadRun` where the folder holds no run, or one of another version.
     pub(crate) fn begun(folder: &Path) -> Result<RunReader, CampaignError> {
-        RunReader::with(folder, || {
-            let nothing = SummaryInput {
-                matrices: &[],
-                protocols: &[],
-                rules: &[],
-                baselines_failed: &[],
-                timing: Timing::default(),
-                environment: Environment::new(),
-                caveats: Vec::new(),
-                seed: 0,
-                resamples: 1,
-            };
-            summarise(nothing).map_err(|e| CampaignError::Internal(e.to_string()))
-        })
+        RunReader::with(folder, || Ok(None))
     }
 
     fn with(
         folder: &Path,
-        summary: impl FnOnce() -> Result<Summary, CampaignError>,
+        summary: impl FnOnce() -> Result<Option<Summary>, CampaignError>,
     ) -> Result<RunReader, CampaignError> {
         let connection = Store::read(folder)?;
         let database = folder.join("run.db");
@@ -71,6 +56,14 @@ impl RunReader {
         // A run of the tests alone has no manifest; every audit writes one before anything else.
         let manifest = json.and_then(|t| serde_json::from_str(&t).ok()).unwrap_or(Value::Null);
         Ok(RunReader { summary, manifest, connection, database })
+    }
+
+    /// `summary.json`.
+    ///
+    /// # Errors
+    /// `BadRun` where the run was opened unfinished.
+    pub fn summary(&self) -> Result<&Summary, CampaignError> {
+        self.summary.as_ref().ok_or_else(|| self.bad("the run is not finished".to_owned()))
     }
 
     /// Evaluations that the database holds.

@@ -47,7 +47,8 @@ impl Records {
     pub fn read(folder: &Path) -> Result<Records, CampaignError> {
         let read = RunReader::open(folder)?;
         let mut matrices = read.matrices()?;
-        let place = |m: &KillMatrix| read.summary.problems.iter().position(|p| p.problem == m.key());
+        let summary = read.summary()?.clone();
+        let place = |m: &KillMatrix| summary.problems.iter().position(|p| p.problem == m.key());
         matrices.sort_by_key(|(key, m)| (place(m).unwrap_or(usize::MAX), key.clone()));
         Ok(Records {
             protocols: read.protocols()?,
@@ -55,7 +56,7 @@ impl Records {
             sources: read.all_sources()?,
             seed: read.seed(),
             matrices,
-            summary: read.summary,
+            summary,
         })
     }
 }

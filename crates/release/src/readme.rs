@@ -1,6 +1,7 @@
 //! The index of a release.
 
 use assay_campaign::RunReader;
+use assay_measure::Summary;
 use assay_report::text::{number, percent as shown, tolerance};
 use serde_json::Value;
 
@@ -13,12 +14,12 @@ fn word<'v>(v: &'v Value, key: &str) -> &'v str {
 
 /// `README.md`.
 pub fn page(
+    s: &Summary,
     run: &RunReader,
     counted: &Counted,
     tables: &[(&'static str, u64)],
     playbooks: &[String],
 ) -> String {
-    let s = &run.summary;
     let p = &s.pipeline;
     let mut out = String::from("# A mutation analysis of checkers for GPU kernels\n\n");
     out.push_str(

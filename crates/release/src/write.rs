@@ -443,12 +443,15 @@ impl Release<'_> {
             }
         }
         let summary =
-            serde_json::to_value(&self.run.summary).map_err(|e| ReleaseError::Internal(e.to_string()))?;
+            serde_json::to_value(self.run.summary()?).map_err(|e| ReleaseError::Internal(e.to_string()))?;
         stage.write("summary.json", &pretty(&summary)?)?;
         stage.write("manifest.json", &pretty(&self.run.manifest)?)?;
         stage.write("LICENSE-APACHE", include_str!("../../../LICENSE-APACHE"))?;
         stage.write("LICENSE-MIT", include_str!("../../../LICENSE-MIT"))?;
-        stage.write("README.md", &readme::page(self.run, &self.counted, &rows, &playbooks))?;
+        stage.write(
+            "README.md",
+            &readme::page(self.run.summary()?, self.run, &self.counted, &rows, &playbooks),
+        )?;
         let tables: serde_json::Map<String, Json> = TABLES
             .iter()
             .filter_map(|t| Some((t, rows.iter().find(|(f, _)| *f == t.file)?.1)))

@@ -39,7 +39,8 @@ pub fn export(common: &Common, args: &ExportArgs) -> Result<Exit, Failure> {
 /// As [`export`]; a problem of the run whose definition is not there.
 pub fn suite(common: &Common, args: &SuiteArgs, out: &Path) -> Result<Exit, Failure> {
     let run = RunReader::open(&args.run).map_err(|e| audit::failure(&e))?;
-    audit::catalogue_only(&run.summary.environment, "suite --out")?;
+    let summary = run.summary().map_err(|e| audit::failure(&e))?;
+    audit::catalogue_only(&summary.environment, "suite --out")?;
     drop(run);
     let problems = list::find_problems(&args.problems)?;
     let bar = Bar::new(common.quiet || common.json);
