@@ -60,9 +60,12 @@ struct RestrictPtrTraits {
 };
 }  // namespace at
 
-// `AT_DISPATCH_…(x.type(), …)`, which older versions of PyTorch took.
+// `AT_DISPATCH_…(x.type(), …)`, which older versions of PyTorch take; a template, so that theirs may stand beside it.
 namespace detail {
-inline at::ScalarType scalar_type(const at::DeprecatedTypeProperties& type) { return type.scalarType(); }
+template <typename T, std::enable_if_t<std::is_same_v<T, at::DeprecatedTypeProperties>, int> = 0>
+inline at::ScalarType scalar_type(const T& type) {
+  return type.scalarType();
+}
 }  // namespace detail
 
 #define __global__
