@@ -18,6 +18,8 @@ import mmap
 import os
 import signal
 import sys
+import threading
+import time
 
 MESSAGE_BYTES = 2000
 
@@ -191,8 +193,17 @@ def serve(make, requests, replies):
         replies.flush()
 
 
+def end_with(parent):
+    """Ends this process once `parent` is not its parent any more: a killed `assay` ends nobody, and a worker that
+    computes does not notice that its input has ended."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
 def main(make):
     """A worker's whole life."""
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     # Both ends of the protocol are moved aside: what the operation prints goes to standard error, and what it reads is
     # nothing.
     requests = os.fdopen(os.dup(0), encoding="utf-8")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -235,3 +240,27 @@ def test_a_file_that_is_no_problem_is_answered_with_what_is_wrong(tmp_path):
             assert words in reply["message"], reply
         assert torch.ask({"type": "problem", **request, "path": "/nonexistent.py"})["type"] == "fault"
         assert torch.ask({"type": "violations", "tolerances": []})["type"] == "fault"
+
+
+def test_a_worker_ends_with_its_parent_though_its_input_stays_open():
+    starts = "import subprocess, sys; p = subprocess.Popen(sys.argv[1:]); print(p.pid, flush=True); p.wait()"
+    input_read, input_write = os.pipe()
+    command = [sys.executable, "-c", starts, sys.executable, WORKER]
+    with subprocess.Popen(command, stdin=input_read, stdout=subprocess.PIPE, text=True) as parent:
+        # The worker's replies go where its parent's words go; the first line is the parent's.
+        worker = int(parent.stdout.readline())
+        os.write(input_write, b'{"type": "evaluate"}\n')
+        assert "before a `hello`" in parent.stdout.readline()
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        for _ in range(100):
+            try:
+                os.kill(worker, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(0.1)
+        else:
+            os.kill(worker, signal.SIGKILL)
+            pytest.fail("it lives on")
+    os.close(input_read)
+    os.close(input_write)
