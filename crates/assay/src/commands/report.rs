@@ -125,6 +125,10 @@ pub fn report(common: &Common, args: &ReportArgs) -> Result<Exit, Failure> {
         report.write(&args.run)?;
         report
     };
+    if args.partial && !common.quiet && !args.run.join("summary.json").is_file() {
+        let said = report.bundle.summary.caveats.first().map_or("", String::as_str);
+        output::say(format_args!("warning: {}", said.split(';').next().unwrap_or_default()));
+    }
     if common.json {
         output::json(&report.bundle.summary)?;
     } else {
