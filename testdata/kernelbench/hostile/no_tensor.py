@@ -1,4 +1,4 @@
-# gives: refused: a list
+# gives: refused: gives a float
 import os
 import sys
 import time

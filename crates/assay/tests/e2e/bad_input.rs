@@ -316,7 +316,7 @@ fn what_this_version_lacks_is_unsupported_not_wrong() {
     std::fs::write(dir.path().join("x.py"), "").unwrap();
     assay(&["check", dir.path().to_str().unwrap(), "--problem", "1/23"])
         .exits(2)
-        .says(&["CUDA files and Python"]);
+        .says(&["CUDA files with `launch` beside Python files"]);
 }
 
 #[test]
