@@ -2,7 +2,7 @@
 //! `cargo xtask gate` (every substrate of the catalogue against its reference), `cargo xtask shipped RUN` (the default
 //! audit in RUN selects the suites that ship), `cargo xtask strongest RUN` (the audit of all problems in RUN selects the suite
 //! that `assay check` asks, and its inputs are those shipped), `cargo xtask fuzz --minutes N [--seed S]` (the fuzz targets as seeded
-//! tests).
+//! tests), `cargo xtask slow` (the tests that take minutes each, which `cargo test` leaves out).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,10 +19,11 @@ fn main() -> ExitCode {
         "gate" => gate(&std::env::args().skip(2).collect::<Vec<_>>()),
         "shipped" => shipped(std::env::args().nth(2)),
         "strongest" => strongest(std::env::args().nth(2)),
+        "slow" => slow(),
         "fuzz" => fuzz(&std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
             eprintln!(
-                "usage: cargo xtask check | bless | gate [--jobs N] | shipped RUN | strongest RUN | fuzz --minutes N [--seed S]"
+                "usage: cargo xtask check | bless | gate [--jobs N] | shipped RUN | strongest RUN | fuzz --minutes N [--seed S] | slow"
             );
             return ExitCode::from(2);
         }
@@ -129,13 +130,27 @@ fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
     };
     println!("fuzzing for {minutes} minutes from case {seed}");
     let status = Command::new("cargo")
-        .args(["test", "--release", "--quiet", "--package", "assay-fuzzing", "--tests", "--", "--nocapture"])
+        // By the targets' names: `--package` would compile everything again with that package's own set of features.
+        .args(["test", "--release", "--quiet", "--test", "programs", "--test", "texts", "--", "--nocapture"])
         .env("ASSAY_FUZZ_SECONDS", (minutes * 60.0).to_string())
         .env("ASSAY_FUZZ_SEED", seed.to_string())
         .current_dir(root())
         .status()?;
     if !status.success() {
         bail!("a target failed; its message has the case to replay with `--seed`");
+    }
+    Ok(())
+}
+
+/// The tests in modules called `slow`, which carry `#[ignore]`.
+fn slow() -> anyhow::Result<()> {
+    // The packages with such a module, by their targets, so that nothing is compiled again.
+    let status = Command::new("cargo")
+        .args(["test", "--release", "--test", "sweep", "--", "--ignored", "slow::"])
+        .current_dir(root())
+        .status()?;
+    if !status.success() {
+        bail!("a slow test failed");
     }
     Ok(())
 }

@@ -106,91 +106,6 @@ impl Small {
 }
 
 #[test]
-fn the_papers_main_sweep_comes_out_as_published_and_its_rules_are_table_3() {
-    let dir = tempfile::tempdir().unwrap();
-    let sweep = |plan: &str| {
-        let out = dir.path().join(plan);
-        let o = run(&[
-            "sweep",
-            "bmm",
-            "--backend",
-            "emulated:mps-2.14.0",
-            "--plan",
-            plan,
-            "--out",
-            text(&out),
-            "--json",
-        ]);
-        assert_eq!(o.status.code(), Some(0), "{}", String::from_utf8_lossy(&o.stderr));
-        (json(&o), out)
-    };
-    let (summary, main) = sweep("paper-main");
-    assert_eq!(summary["runs"], 1596);
-    assert_eq!(summary["calibration"], 24);
-    assert_eq!(summary["batch_sizes"], 42);
-    let count = |s: &Value, name: &str| s["outcomes"][name].as_u64().unwrap();
-    assert_eq!((count(&summary, "ok"), count(&summary, "error"), count(&summary, "wrong")), (1285, 214, 97));
-    // Every switch point lies between two neighbouring batch sizes.
-    for series in summary["series"].as_array().unwrap() {
-        for s in series["switch_points"].as_array().unwrap() {
-            assert_eq!(s["above"].as_u64().unwrap() - s["below"].as_u64().unwrap(), 1, "{series}");
-        }
-    }
-
-    let learned = json(&run(&["rules", text(&main), "--json"]));
-    assert_eq!(learned["reproduced"], learned["total"]);
-    assert_eq!(learned["by_input"]["random"], serde_json::json!([1076, 1076]));
-    assert_eq!(learned["by_input"]["index_unchanged"], 36);
-    let list: Vec<(String, String, String, String)> = learned["rules"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|r| {
-            let field = |k: &str| r[k].as_str().unwrap_or_default().to_owned();
-            (field("when"), field("outcome"), field("extent"), field("reading"))
-        })
-        .collect();
-    let beyond = "batches beyond element 2^32 of an operand";
-    let expected = [
-        ("out.numel > 2^32 and transposed", "wrong", "every batch", "strides_ignored"),
-        ("out.numel > 2^32", "ok", "", ""),
-        ("view.numel >= 2^31", "error", "", ""),
-        ("contiguous.numel > 2^32", "wrong", beyond, "wrapped_2^32"),
-        ("always", "ok", "", ""),
-    ];
-    let expected: Vec<_> =
-        expected.iter().map(|e| (e.0.to_owned(), e.1.to_owned(), e.2.to_owned(), e.3.to_owned())).collect();
-    assert_eq!(list, expected);
-    // What the main sweep cannot decide is said: whether rule 1's neighbour goes before the last one.
-    assert!(!learned["undecided"].as_array().unwrap().is_empty());
-
-    // Table 3 as it stands in a file says the same.
-    let table = repository().join("testdata/sweep/table-3.toml");
-    let applied = json(&run(&["rules", text(&main), "--apply", text(&table), "--json"]));
-    assert_eq!((&applied["reproduced"], &applied["total"]), (&learned["reproduced"], &learned["total"]));
-
-    // The rules learned from the main sweep, applied to the extension series, miss nothing.
-    let saved = dir.path().join("learned.toml");
-    let o = run(&["rules", text(&main), "--save", text(&saved), "--quiet"]);
-    assert_eq!(o.status.code(), Some(0));
-    let (far, far_dir) = sweep("paper-far");
-    assert_eq!((far["runs"].as_u64(), far["calibration"].as_u64()), (Some(124), Some(12)));
-    let o = json(&run(&["rules", text(&far_dir), "--apply", text(&saved), "--json"]));
-    assert_eq!((&o["reproduced"], &o["total"]), (&serde_json::json!(112), &serde_json::json!(112)), "{o}");
-    assert_eq!(o["by_input"]["index_unchanged"], 12);
-
-    // Table 9's rows of both: every silent run has a tensor beyond 2^32 elements.
-    let guard = json(&run(&["guard-eval", text(&main), text(&far_dir), "--json"]));
-    let row = &guard["rows"][0];
-    let total = |k: &str| row[k].as_u64().unwrap();
-    assert_eq!(
-        (total("runs"), total("silent"), total("stopped_at_least"), total("stopped_more")),
-        (1720, 129, 129, 129)
-    );
-    assert_eq!((total("correct_stopped"), total("correct")), (198 + 40, 1285 + 52));
-}
-
-#[test]
 fn small_devices_are_swept_to_the_single_batch_and_explained() {
     let small = Small::new(SMALL_DEVICE);
     let summary = small.sweep("run");
@@ -513,29 +428,130 @@ fn a_real_pytorch_on_the_cpu_is_right_in_every_layout_forward_and_backward() {
     }
 }
 
-#[test]
-fn every_operation_of_the_case_files_is_right_on_a_real_pytorch() {
-    let Some(python) = torch() else { return };
-    let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("run");
-    // The small point alone: 2^24 elements of the crossing tensor.
-    let o = run(&[
-        "sweep",
-        "all",
-        "--backend",
-        "torch",
-        "--python",
-        &python,
-        "--boundary",
-        "2^20",
-        "--dtype",
-        "f32,i64,f64",
-        "--out",
-        text(&out),
-        "--json",
-    ]);
-    assert_eq!(o.status.code(), Some(0), "{}", String::from_utf8_lossy(&o.stderr));
-    let summary = json(&o);
-    assert!(summary["runs"].as_u64().unwrap() >= 26, "{summary}");
-    assert_eq!(summary["outcomes"]["ok"], summary["runs"], "{summary}");
+/// What takes minutes: `cargo xtask slow`.
+mod slow {
+    use super::*;
+
+    #[test]
+    #[ignore = "takes minutes: cargo xtask slow"]
+    fn the_papers_main_sweep_comes_out_as_published_and_its_rules_are_table_3() {
+        let dir = tempfile::tempdir().unwrap();
+        let sweep = |plan: &str| {
+            let out = dir.path().join(plan);
+            let o = run(&[
+                "sweep",
+                "bmm",
+                "--backend",
+                "emulated:mps-2.14.0",
+                "--plan",
+                plan,
+                "--out",
+                text(&out),
+                "--json",
+            ]);
+            assert_eq!(o.status.code(), Some(0), "{}", String::from_utf8_lossy(&o.stderr));
+            (json(&o), out)
+        };
+        let (summary, main) = sweep("paper-main");
+        assert_eq!(summary["runs"], 1596);
+        assert_eq!(summary["calibration"], 24);
+        assert_eq!(summary["batch_sizes"], 42);
+        let count = |s: &Value, name: &str| s["outcomes"][name].as_u64().unwrap();
+        assert_eq!(
+            (count(&summary, "ok"), count(&summary, "error"), count(&summary, "wrong")),
+            (1285, 214, 97)
+        );
+        // Every switch point lies between two neighbouring batch sizes.
+        for series in summary["series"].as_array().unwrap() {
+            for s in series["switch_points"].as_array().unwrap() {
+                assert_eq!(s["above"].as_u64().unwrap() - s["below"].as_u64().unwrap(), 1, "{series}");
+            }
+        }
+
+        let learned = json(&run(&["rules", text(&main), "--json"]));
+        assert_eq!(learned["reproduced"], learned["total"]);
+        assert_eq!(learned["by_input"]["random"], serde_json::json!([1076, 1076]));
+        assert_eq!(learned["by_input"]["index_unchanged"], 36);
+        let list: Vec<(String, String, String, String)> = learned["rules"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|r| {
+                let field = |k: &str| r[k].as_str().unwrap_or_default().to_owned();
+                (field("when"), field("outcome"), field("extent"), field("reading"))
+            })
+            .collect();
+        let beyond = "batches beyond element 2^32 of an operand";
+        let expected = [
+            ("out.numel > 2^32 and transposed", "wrong", "every batch", "strides_ignored"),
+            ("out.numel > 2^32", "ok", "", ""),
+            ("view.numel >= 2^31", "error", "", ""),
+            ("contiguous.numel > 2^32", "wrong", beyond, "wrapped_2^32"),
+            ("always", "ok", "", ""),
+        ];
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|e| (e.0.to_owned(), e.1.to_owned(), e.2.to_owned(), e.3.to_owned()))
+            .collect();
+        assert_eq!(list, expected);
+        // What the main sweep cannot decide is said: whether rule 1's neighbour goes before the last one.
+        assert!(!learned["undecided"].as_array().unwrap().is_empty());
+
+        // Table 3 as it stands in a file says the same.
+        let table = repository().join("testdata/sweep/table-3.toml");
+        let applied = json(&run(&["rules", text(&main), "--apply", text(&table), "--json"]));
+        assert_eq!((&applied["reproduced"], &applied["total"]), (&learned["reproduced"], &learned["total"]));
+
+        // The rules learned from the main sweep, applied to the extension series, miss nothing.
+        let saved = dir.path().join("learned.toml");
+        let o = run(&["rules", text(&main), "--save", text(&saved), "--quiet"]);
+        assert_eq!(o.status.code(), Some(0));
+        let (far, far_dir) = sweep("paper-far");
+        assert_eq!((far["runs"].as_u64(), far["calibration"].as_u64()), (Some(124), Some(12)));
+        let o = json(&run(&["rules", text(&far_dir), "--apply", text(&saved), "--json"]));
+        assert_eq!(
+            (&o["reproduced"], &o["total"]),
+            (&serde_json::json!(112), &serde_json::json!(112)),
+            "{o}"
+        );
+        assert_eq!(o["by_input"]["index_unchanged"], 12);
+
+        // Table 9's rows of both: every silent run has a tensor beyond 2^32 elements.
+        let guard = json(&run(&["guard-eval", text(&main), text(&far_dir), "--json"]));
+        let row = &guard["rows"][0];
+        let total = |k: &str| row[k].as_u64().unwrap();
+        assert_eq!(
+            (total("runs"), total("silent"), total("stopped_at_least"), total("stopped_more")),
+            (1720, 129, 129, 129)
+        );
+        assert_eq!((total("correct_stopped"), total("correct")), (198 + 40, 1285 + 52));
+    }
+
+    #[test]
+    #[ignore = "takes minutes: cargo xtask slow"]
+    fn every_operation_of_the_case_files_is_right_on_a_real_pytorch() {
+        let Some(python) = torch() else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        // The small point alone: 2^24 elements of the crossing tensor.
+        let o = run(&[
+            "sweep",
+            "all",
+            "--backend",
+            "torch",
+            "--python",
+            &python,
+            "--boundary",
+            "2^20",
+            "--dtype",
+            "f32,i64,f64",
+            "--out",
+            text(&out),
+            "--json",
+        ]);
+        assert_eq!(o.status.code(), Some(0), "{}", String::from_utf8_lossy(&o.stderr));
+        let summary = json(&o);
+        assert!(summary["runs"].as_u64().unwrap() >= 26, "{summary}");
+        assert_eq!(summary["outcomes"]["ok"], summary["runs"], "{summary}");
+    }
 }
