@@ -99,6 +99,41 @@ def test_extents_are_bound_by_what_changes_with_them(tmp_path):
     assert extents["shape[2]"] == ("p", 2)
 
 
+NORM = """
+import torch
+batch, wide, out = 6, 8, 4
+class Model(torch.nn.Module):
+    def __init__(self, wide, out):
+        super().__init__()
+        self.gemm = torch.nn.Linear(wide, out)
+        self.scale = torch.nn.Parameter(torch.randn(out))
+        self.bn = torch.nn.BatchNorm1d(out)
+    def forward(self, x):
+        return self.bn(self.gemm(x) * self.scale)
+def get_inputs():
+    return [torch.rand(batch, wide)]
+def get_init_inputs():
+    return [wide, out]
+"""
+
+
+def test_of_six_tensors_of_one_shape_those_called_alike_are_tried_first(tmp_path):
+    path = tmp_path / "2_norm.py"
+    path.write_text(NORM, encoding="utf-8")
+    parameters = ["weight", "bias", "scale", "gamma", "beta"]
+    points = [
+        {"sizes": {}, "inputs": [[m, k]], "parameters": [[n, k], [n], [n], [n], [n]], "output": [m, n]}
+        for m, k, n in [(6, 8, 4), (2, 3, 5)]
+    ]
+    request = {"type": "bind", "inputs": ["x"], "parameters": parameters, "masks": [], "points": points}
+    choices = list(b.Binding(str(path), request).choices())
+    names = ["gemm.weight", "gemm.bias", "scale", "bn.weight", "bn.bias"]
+    assert choices[0]["parameters"] == dict(zip(parameters, names))
+    # All others follow, each once: some problem may be called otherwise.
+    ways = {tuple(c["parameters"].values()) for c in choices}
+    assert len(ways) == len(choices) == 360
+
+
 def test_a_problem_of_another_shape_is_refused_with_what_differs(tmp_path):
     request = problem([(6, 8, 4), (2, 3, 5)])
     request["points"][1]["parameters"] = [[4]]
