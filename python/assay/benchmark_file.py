@@ -428,7 +428,8 @@ class Binding:
             # Before them the few that agree best in names: a norm with statistics beside a linear layer has six tensors
             # of one shape, and its problem's four parameters 360 ways, of which only some are compared.
             agreement = [sum(said_alike(p, n) for p, n in zip(self.parameters, s)) for s in found]
-            best = [s for s, a in zip(found, agreement) if a == max(agreement)][:MOST_BY_NAME]
+            most = max(agreement)
+            best = [s for s, a in zip(found, agreement) if a == most][:MOST_BY_NAME]
             found = best + [s for s in found if s not in best]
         yield from found
 

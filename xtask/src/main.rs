@@ -41,8 +41,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// Documents name only paths that exist, every crate stands in ARCHITECTURE.md, and the Python package has the version of
-/// the workspace.
+/// Documents name only paths that exist, every crate stands in ARCHITECTURE.md, the Python package has the version of the
+/// workspace, and the tests share what is built.
 fn check() -> anyhow::Result<()> {
     let root = root();
     let mut wrong = Vec::new();
@@ -67,11 +67,44 @@ fn check() -> anyhow::Result<()> {
     if !package.lines().any(|line| line == version) {
         wrong.push(format!("python/assay/__init__.py has no line `{version}`, the version of the workspace"));
     }
+    for package in compiled_twice()? {
+        wrong.push(format!(
+            "`{package}` is compiled again for the tests, with other features; `crates/assay/Cargo.toml` has to turn them on"
+        ));
+    }
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
     }
     println!("documents agree with the tree");
     Ok(())
+}
+
+/// Packages of `cargo build` that `cargo test` compiles again, because the tests' libraries want other features of them:
+/// with those turned on in `crates/assay/Cargo.toml` there are none, else everything above such a package is built twice.
+fn compiled_twice() -> anyhow::Result<Vec<String>> {
+    let tree = |edges: &str| -> anyhow::Result<BTreeSet<String>> {
+        let out = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args([
+                "tree",
+                "--quiet",
+                "--locked",
+                "--prefix",
+                "none",
+                "--no-dedupe",
+                "--format",
+                "{p} [{f}]",
+                "--edges",
+                edges,
+            ])
+            .current_dir(root())
+            .output()?;
+        if !out.status.success() {
+            bail!("cargo tree: {}", String::from_utf8_lossy(&out.stderr).trim());
+        }
+        Ok(String::from_utf8(out.stdout)?.lines().map(str::to_owned).collect())
+    };
+    let (build, tests) = (tree("normal,build")?, tree("normal,build,dev")?);
+    Ok(build.difference(&tests).cloned().collect())
 }
 
 /// Words in backticks that look like paths of this repository. Words in capitals stand for something.
@@ -144,15 +177,47 @@ fn fuzz(arguments: &[String]) -> anyhow::Result<()> {
 
 /// The tests in modules called `slow`, which carry `#[ignore]`.
 fn slow() -> anyhow::Result<()> {
-    // The packages with such a module, by their targets, so that nothing is compiled again.
-    let status = Command::new("cargo")
-        .args(["test", "--release", "--test", "sweep", "--", "--ignored", "slow::"])
-        .current_dir(root())
-        .status()?;
+    // By the targets' names, so that nothing is compiled again and no test with a runner of its own is started.
+    let mut command = Command::new("cargo");
+    command.args(["test", "--release"]);
+    for target in slow_targets(&root().join("crates"))? {
+        command.args(["--test", &target]);
+    }
+    let status = command.args(["--", "--ignored", "slow::"]).current_dir(root()).status()?;
     if !status.success() {
         bail!("a slow test failed");
     }
     Ok(())
+}
+
+/// The test targets, `CRATE/tests/NAME.rs` or `CRATE/tests/NAME/main.rs`, that have a module `slow`.
+///
+/// # Errors
+/// A file that cannot be read; none that has one.
+fn slow_targets(crates: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let has = |file: &Path| -> anyhow::Result<bool> {
+        let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+        Ok(text.lines().any(|line| line == "mod slow {" || line == "mod slow;"))
+    };
+    let mut found = BTreeSet::new();
+    for package in fs::read_dir(crates)? {
+        let Ok(tests) = fs::read_dir(package?.path().join("tests")) else { continue };
+        for test in tests {
+            let path = test?.path();
+            let main = path.join("main.rs");
+            let file = if path.extension().is_some_and(|e| e == "rs") { path.clone() } else { main };
+            if file.is_file()
+                && has(&file)?
+                && let Some(name) = path.file_stem()
+            {
+                found.insert(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    if found.is_empty() {
+        bail!("no test file has a module `slow`");
+    }
+    Ok(found)
 }
 
 /// The gate over the whole catalogue: `assay problems --verify`, with what else that command takes.
